@@ -1,0 +1,159 @@
+/*
+ * The configuration file as typed options: INI with `include`, one table row an
+ * option (src/conf/options.c), all errors found and told with file:line before
+ * the daemon starts. Files that options name (keys, secrets) are read here,
+ * permissions checked; what is in them is parsed by the provider.
+ *
+ * A loaded configuration is immutable; any thread may read it.
+ */
+#ifndef PN_CONF_H
+#define PN_CONF_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "paynotify/compiler.h"
+#include "paynotify/error.h"
+#include "paynotify/limits.h"
+#include "paynotify/secret.h"
+#include "paynotify/str.h"
+
+/* Where a value stands: for messages. */
+struct pn_conf_place {
+	const char *file;
+	int line;
+};
+
+struct pn_conf_strings {
+	char **values;
+	struct pn_conf_place *places;
+	size_t count;
+};
+
+/* A file that an option names, with its content. */
+struct pn_conf_file {
+	char *label; /* "PUB_KEY_ID_..." before the colon, or NULL */
+	char *path;
+	struct pn_conf_place place;
+	struct pn_secret content; /* secrets: one trailing newline removed */
+};
+
+struct pn_conf_files {
+	struct pn_conf_file *files;
+	size_t count;
+};
+
+/* An address block: "10.0.0.0/8", "2400:b200::/32", "127.0.0.1". */
+struct pn_conf_cidr {
+	unsigned char address[16]; /* IPv4 mapped into ::ffff:0:0/96 */
+	unsigned bits;
+};
+
+struct pn_conf_cidrs {
+	struct pn_conf_cidr *blocks;
+	size_t count;
+};
+
+struct pn_conf_server {
+	struct pn_conf_strings listen; /* host:port, [::]:port, unix:/path */
+	int64_t threads;	       /* 0: one per core */
+	int64_t max_body_bytes;
+	int64_t max_connections;
+	int64_t max_connections_per_peer;
+	int64_t idle_timeout_us;
+	int64_t request_timeout_us;
+	int64_t commit_timeout_us;
+	int64_t rate_limit_per_second; /* 0: off */
+	struct pn_conf_cidrs trusted_proxies;
+};
+
+struct pn_conf_admin {
+	struct pn_conf_strings listen; /* empty: no admin port */
+};
+
+struct pn_conf_database {
+	char *dsn;
+	char *admin_dsn; /* NULL: dsn */
+	int64_t writers;
+	bool require_sync;
+};
+
+struct pn_conf_retention {
+	int64_t key_hot_us;
+};
+
+enum pn_sign_type { PN_SIGN_RSA2, PN_SIGN_RSA };
+enum pn_v2_sign_type { PN_V2_SIGN_MD5, PN_V2_SIGN_HMAC_SHA256 };
+
+struct pn_conf_alipay {
+	struct pn_conf_strings app_id;
+	struct pn_conf_strings seller_id; /* 0 or 1 value */
+	struct pn_conf_files public_key;
+	enum pn_sign_type sign_type;
+};
+
+struct pn_conf_wechat {
+	struct pn_conf_strings mchid; /* exactly 1 value */
+	struct pn_conf_strings appid;
+	struct pn_conf_files api_v3_key_file;
+	struct pn_conf_files public_key; /* label = PUB_KEY_ID_... */
+	struct pn_conf_files platform_cert;
+	struct pn_conf_files api_v2_key_file;
+	enum pn_v2_sign_type v2_sign_type;
+	int64_t timestamp_tolerance_us;
+};
+
+struct pn_conf_account {
+	char *provider; /* "alipay": which member of the union holds */
+	char *tenant;
+	struct pn_conf_place place; /* of its section line */
+	bool test;
+	struct pn_conf_files test_private_key; /* 0 or 1 file */
+	union {
+		struct pn_conf_alipay alipay;
+		struct pn_conf_wechat wechat;
+	};
+};
+
+struct pn_conf {
+	char *path;
+	struct pn_conf_server server;
+	struct pn_conf_admin admin;
+	struct pn_conf_database database;
+	struct pn_conf_retention retention;
+	struct pn_conf_account *accounts;
+	size_t account_count;
+};
+
+/* Loads path and what it includes. 0; -EINVAL (or the errno of the file) with
+ * file:line in the text. only_account NULL: all; "alipay/shop1": only that
+ * section is checked and its files read (`verify` needs no more); other
+ * sections are still parsed for unknown keys. */
+int pn_conf_load(const char *path, const char *only_account,
+    struct pn_conf **ret_conf, struct pn_error *ret_error) PN_MUSTCHECK;
+void pn_conf_free(struct pn_conf *conf);
+void pn_conf_freep(struct pn_conf **conf);
+
+/* NULL when there is none. */
+const struct pn_conf_account *pn_conf_account_find(const struct pn_conf *conf,
+    struct pn_str provider, struct pn_str tenant);
+
+/* Whether a textual address (v4, v6, v4-mapped) lies in one of the blocks. An
+ * empty address (unix socket) is in every list that is not empty. */
+bool pn_conf_cidrs_match(const struct pn_conf_cidrs *cidrs,
+    struct pn_str address);
+
+/* The option table, for the sample file, the man page and its test. */
+struct pn_conf_option_doc {
+	const char *section; /* "server", "alipay", ... */
+	const char *key;
+	const char *type;	   /* "duration", "file", ... */
+	const char *default_value; /* NULL: none */
+	bool repeatable, required;
+	const char *doc;
+};
+size_t pn_conf_option_count(void);
+struct pn_conf_option_doc pn_conf_option_doc(size_t index);
+
+#endif

@@ -1,0 +1,79 @@
+/*
+ * The pipeline: route -> provider.verify -> events -> store -> reply. The http
+ * layer gives it requests and gets outcomes; it knows no socket and no SQL.
+ */
+#ifndef PN_INGEST_H
+#define PN_INGEST_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "paynotify/arena.h"
+#include "paynotify/compiler.h"
+#include "paynotify/conf.h"
+#include "paynotify/error.h"
+#include "paynotify/provider.h"
+#include "paynotify/request.h"
+#include "paynotify/store.h"
+
+struct pn_ingest;
+
+/* Opens every account of conf (keys parsed once). Borrows both. Errors carry
+ * file:line; used by `config check` and --check with store NULL. */
+int pn_ingest_open(const struct pn_conf *conf, struct pn_ingest **ret_ingest,
+    struct pn_error *ret_error) PN_MUSTCHECK;
+void pn_ingest_close(struct pn_ingest *ingest);
+/* The keys of all accounts, for pn_store_options; in the ingest's memory. */
+const struct pn_store_key *pn_ingest_keys(const struct pn_ingest *ingest,
+    size_t *ret_count);
+void pn_ingest_set_store(struct pn_ingest *ingest, struct pn_store *store);
+
+struct pn_route; /* an account of this ingest */
+
+/* "/notify/alipay/shop1" -> its route; NULL: 404. Query strings are ignored. */
+const struct pn_route *pn_ingest_route(const struct pn_ingest *ingest,
+    struct pn_str path);
+
+/* Refuses before there is a whole request: body over the limit, deadline, rate.
+ * A lossy receipt is written. */
+enum pn_ingest_refusal {
+	PN_REFUSE_BODY_OVER_LIMIT,
+	PN_REFUSE_LENGTH_AMBIGUOUS, /* Content-Length twice, or with
+				     * Transfer-Encoding */
+	PN_REFUSE_QUEUE_FULL,
+};
+
+/*
+ * One request in the pipeline. The caller fills the upper part; arena, request
+ * and job must live until release(). done() is called exactly once, maybe
+ * before pn_ingest_submit returns, maybe from a store thread; it gets the
+ * outcome and the rendered reply (in the arena). release() comes after done(),
+ * exactly once, when nothing will touch the job again.
+ */
+struct pn_ingest_job {
+	const struct pn_route *route;
+	const struct pn_request *request;
+	struct pn_arena *arena;
+	void (*done)(struct pn_ingest_job *job);
+	void (*release)(struct pn_ingest_job *job);
+	void *payload;
+	bool (*rate_limited)(struct pn_ingest_job *job); /* asked once for an
+		* unverified request; true: 429 and no receipt; may be NULL */
+
+	/* Set before done(). */
+	enum pn_outcome outcome;
+	struct pn_reply reply;
+	unsigned char request_id[PN_REQUEST_ID_BYTES];
+
+	/* The pipeline's own. */
+	struct pn_ingest *ingest;
+	struct pn_notification notification;
+	struct pn_submission submission;
+};
+void pn_ingest_submit(struct pn_ingest *ingest, struct pn_ingest_job *job);
+/* Refuses without verifying: job needs route, request (body may be cut) and
+ * arena; sets outcome and reply; no callbacks. */
+void pn_ingest_refuse(struct pn_ingest *ingest, struct pn_ingest_job *job,
+    enum pn_ingest_refusal why);
+
+#endif

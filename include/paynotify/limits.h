@@ -1,0 +1,71 @@
+/*
+ * Every maximum of the program, in one place. A loop over input has its bound
+ * here; a buffer is born with one. Relations between them are asserted below.
+ */
+#ifndef PN_LIMITS_H
+#define PN_LIMITS_H
+
+#include <assert.h>
+
+enum {
+	/* A request. Real notifications are 1 to 12 kB; see max_body. */
+	PN_BODY_BYTES_MAX = 1 << 20,	 /* upper end of [server] max_body */
+	PN_HEADER_COUNT_MAX = 100,	 /* header lines of one request */
+	PN_HEADER_BYTES_MAX = 16 << 10,	 /* all header lines together */
+	PN_ARENA_BYTES_MAX = 16 << 20,	 /* all memory of one request */
+
+	/* Parsers. */
+	PN_FORM_FIELDS_MAX = 512,
+	PN_FORM_NAME_BYTES_MAX = 256,
+	PN_JSON_DEPTH_MAX = 32,
+	PN_XML_DEPTH_MAX = 2,		 /* root and its children */
+	PN_XML_FIELDS_MAX = 512,
+	PN_XML_BYTES_MAX = 64 << 10,
+	PN_CAPTURE_BYTES_MAX = PN_BODY_BYTES_MAX + PN_HEADER_BYTES_MAX,
+
+	/* Words of the design. */
+	PN_TENANT_BYTES_MAX = 32,	 /* [a-z0-9_-]{1,32} */
+	PN_ID_BYTES_MAX = 128,		 /* one provider id inside a key */
+	PN_KEY_BYTES_MAX = 1024,	 /* a dedup key, escaped */
+	PN_TYPE_BYTES_MAX = 128,	 /* an event type */
+	PN_EVENTS_PER_NOTIFICATION_MAX = 64, /* WeChat combines up to 50 */
+	PN_REASON_BYTES_MAX = 256,
+	PN_REPLY_MESSAGE_BYTES_MAX = 64, /* WeChat v3 "message" */
+
+	/* Configuration. */
+	PN_CONF_FILE_BYTES_MAX = 1 << 20,
+	PN_CONF_LINE_BYTES_MAX = 4096,
+	PN_CONF_FILES_MAX = 256,	 /* include folder */
+	PN_CONF_ACCOUNTS_MAX = 4096,
+	PN_CONF_REPEAT_MAX = 64,	 /* repeats of one key in one section */
+	PN_KEY_FILE_BYTES_MAX = 64 << 10,
+	PN_ACCOUNT_KEYS_MAX = 64,
+
+	/* The store. */
+	PN_BATCH_EVENTS_MAX = 128,	 /* past this only latency grows */
+	PN_BATCH_BYTES_MAX = 8 << 20,
+	PN_QUEUE_EVENTS_MAX = 16384,	 /* waiting for a writer; then 503 */
+	PN_WRITERS_MAX = 16,
+	PN_REFUSAL_QUEUE_MAX = 1024,	 /* lossy queue of unverified refusals */
+	PN_REFUSAL_BODY_BYTES_MAX = 2048,
+	PN_ARCHIVE_KEYS_MAX = 500,	 /* keys the janitor moves at a time */
+
+	/* The server. */
+	PN_CONNECTIONS_MAX = 65536,
+	PN_LISTEN_MAX = 8,
+	PN_PATH_BYTES_MAX = 512,
+
+	PN_ERROR_TEXT_BYTES_MAX = 1024,
+	PN_LOG_LINE_BYTES_MAX = 4096,
+};
+
+static_assert(PN_EVENTS_PER_NOTIFICATION_MAX <= PN_BATCH_EVENTS_MAX,
+    "a notification must fit one batch, or it could never be committed");
+static_assert(PN_BODY_BYTES_MAX * 4 <= PN_ARENA_BYTES_MAX,
+    "body, decoded copy, payload and evidence share one arena");
+static_assert(PN_BATCH_EVENTS_MAX <= PN_QUEUE_EVENTS_MAX,
+    "the queue holds at least one batch");
+static_assert(PN_BATCH_BYTES_MAX >= PN_BODY_BYTES_MAX * 4,
+    "the largest notification fits a batch of its own");
+
+#endif

@@ -1,0 +1,47 @@
+/*
+ * Counters and gauges, declared in one table (src/base/metrics.c) and printed
+ * by a loop in Prometheus text format. Relaxed atomics; any thread.
+ */
+#ifndef PN_METRICS_H
+#define PN_METRICS_H
+
+#include <stdint.h>
+
+#include "paynotify/buf.h"
+
+enum pn_metric {
+	PN_METRIC_REQUESTS,		/* notifications that reached a route */
+	PN_METRIC_RECORDED,		/* events: new */
+	PN_METRIC_DUPLICATES,		/* events: known, same content */
+	PN_METRIC_CONFLICTS,		/* events: known key, other content */
+	PN_METRIC_QUARANTINED,		/* signed, not recordable */
+	PN_METRIC_REFUSED_MALFORMED,
+	PN_METRIC_REFUSED_SIGNATURE,
+	PN_METRIC_REFUSED_UNKNOWN_KEY,
+	PN_METRIC_REFUSED_STALE,
+	PN_METRIC_REFUSED_ACCOUNT,
+	PN_METRIC_REFUSED_UNSUPPORTED,
+	PN_METRIC_REFUSED_RATE,
+	PN_METRIC_SIGNATURE_PROBES,	/* WECHATPAY/SIGNTEST/ seen */
+	PN_METRIC_UNAVAILABLE,		/* answered 503 */
+	PN_METRIC_COMMIT_TIMEOUTS,	/* not committed within commit_timeout */
+	PN_METRIC_BATCHES,		/* ingest statements that committed */
+	PN_METRIC_BATCH_FAILURES,	/* retried element by element */
+	PN_METRIC_AGAIN,		/* elements that lost a race */
+	PN_METRIC_RECONNECTS,
+	PN_METRIC_RECEIPTS_DROPPED,	/* lossy queue of refusals was full */
+	PN_METRIC_KEYS_ARCHIVED,
+	PN_METRIC_CONNECTIONS_REFUSED,	/* over a connection limit */
+	PN_METRIC_QUEUE_EVENTS,		/* gauge: waiting for a writer */
+	PN_METRIC_CONNECTIONS,		/* gauge: open client connections */
+	PN_METRIC_DATABASE_UP,		/* gauge: writers connected */
+	PN_METRIC_COUNT
+};
+
+void pn_metric_add(enum pn_metric metric, int64_t n);
+void pn_metric_set(enum pn_metric metric, int64_t value);
+int64_t pn_metric_get(enum pn_metric metric);
+/* Prometheus text format 0.0.4: HELP, TYPE, value for each row. */
+void pn_metrics_print(struct pn_buf *out);
+
+#endif

@@ -1,0 +1,139 @@
+/*
+ * A provider: verify, parse, reply, sample. Pure: bytes, keys and a passed-in
+ * time; no HTTP, SQL, clock or randomness. One file a provider family and one
+ * row in src/provider/registry.c; nothing else changes for a new one.
+ *
+ * An account is immutable after opening and used from any thread.
+ */
+#ifndef PN_PROVIDER_H
+#define PN_PROVIDER_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "paynotify/arena.h"
+#include "paynotify/compiler.h"
+#include "paynotify/conf.h"
+#include "paynotify/error.h"
+#include "paynotify/event.h"
+#include "paynotify/key.h"
+#include "paynotify/request.h"
+
+/* Order of checks: headers, time window, key, signature, decode, decrypt,
+ * account. From PN_VERDICT_UNDECRYPTABLE on a verdict may be of a request whose
+ * signature was right: see pn_notification.verified. */
+enum pn_verdict {
+	PN_VERDICT_ACCEPTED,
+	PN_VERDICT_MALFORMED,	  /* missing header or signature, bad form */
+	PN_VERDICT_BAD_SIGNATURE, /* also signature probes */
+	PN_VERDICT_UNKNOWN_KEY,
+	PN_VERDICT_STALE,
+	PN_VERDICT_UNDECRYPTABLE,
+	PN_VERDICT_WRONG_ACCOUNT,
+	PN_VERDICT_UNSUPPORTED,
+	PN_VERDICT_COUNT
+};
+/* "accepted", "malformed", ... as `verify --json` prints them. */
+const char *pn_verdict_name(enum pn_verdict verdict);
+
+/* What the provider wants to hear in general; http turns it into a status. */
+enum pn_outcome {
+	PN_OUTCOME_SUCCESS,	   /* recorded, or duplicate of a recorded one */
+	PN_OUTCOME_MALFORMED,	   /* 400, unsupported too */
+	PN_OUTCOME_UNAUTHENTIC,	   /* 401: signature, key, stale, probe */
+	PN_OUTCOME_WRONG_ACCOUNT,  /* 403 */
+	PN_OUTCOME_CONFLICT,	   /* 422 */
+	PN_OUTCOME_RATE_LIMITED,   /* 429 */
+	PN_OUTCOME_UNDECRYPTABLE,  /* 500: our key is wrong */
+	PN_OUTCOME_UNAVAILABLE,	   /* 503 */
+	PN_OUTCOME_COUNT
+};
+
+struct pn_notification {
+	enum pn_verdict verdict;
+	const char *reason; /* for log, receipt and verify; "" when accepted; in
+			     * the arena or static; never reveals keys or
+			     * expected values */
+	int dialect;	    /* provider's own: how to speak in the reply */
+	bool verified;	    /* the signature was right: never drop it */
+	bool probe;	    /* WECHATPAY/SIGNTEST/ */
+	bool alarm;	    /* accepted, yet an operator should look */
+	struct pn_str notify_id;    /* notify_id, envelope id; "" when unknown */
+	struct pn_str out_trade_no; /* if readable, for the receipt */
+	const struct pn_public_key *key; /* which verified; NULL for v2 */
+	unsigned char key_fingerprint[PN_SHA256_BYTES]; /* v2: of the secret's
+							 * SHA-256, see conf */
+	struct pn_event *events; /* sealed; in order of recording */
+	size_t event_count;
+	struct pn_str payload; /* UTF-8 JSON of the provider's fields; also of
+				* verified ones that were refused, if readable */
+};
+
+struct pn_reply {
+	struct pn_str body;
+	const char *content_type;
+	bool status_is_200; /* v2: the body decides, whatever the outcome */
+};
+
+/* What `trigger` and tests ask a sample to be. Zero means the usual. */
+struct pn_sample {
+	struct pn_str event;	     /* a type of section 7 */
+	struct pn_str out_trade_no;  /* empty: derived from seed */
+	int64_t amount_minor;	     /* 0: 8888 */
+	int64_t refund_minor;	     /* 0: all of it */
+	uint64_t seed;		     /* makes ids, nonces; same seed, same ids */
+	unsigned attempt;	     /* 0 first delivery, n the nth retry: signed
+				      * anew, new time, same ids */
+	int64_t now_us;
+	const char *charset;	     /* Alipay: "GBK", ...; NULL utf-8 */
+	const char *dialect;	     /* wechat: "v3" (default), "v2", "v2-hmac" */
+	const char *oddity;	     /* see pn_provider.oddities; NULL none */
+	const struct pn_private_key *sign_key; /* NULL: the account's own */
+};
+
+struct pn_provider {
+	const char *name; /* "alipay": section name and path component */
+
+	/* Headers that evidence keeps, NULL-terminated. */
+	const char *const *evidence_headers;
+
+	/* Parses keys and checks what the option table cannot. Errors carry
+	 * file:line. The account keeps what it needs of conf (borrowed: conf
+	 * must outlive it). */
+	int (*account_open)(const struct pn_conf_account *conf,
+	    void **ret_account, struct pn_error *ret_error);
+	void (*account_close)(void *account);
+	/* The keys it verifies with, for verifying_keys: calls visit for each.
+	 * pem NULL for a symmetric key. */
+	int (*account_keys)(const void *account,
+	    int (*visit)(void *payload, const unsigned char *fingerprint,
+		const char *pem),
+	    void *payload);
+
+	/* Verifies and parses. Always fills *ret_notification with a verdict;
+	 * < 0 only when memory is out. now_us: realtime. */
+	int (*verify)(const void *account, const struct pn_request *request,
+	    int64_t now_us, struct pn_arena *arena,
+	    struct pn_notification *ret_notification);
+
+	/* The dialect of a request that was not verified (over a limit, rate
+	 * limited): from its first bytes and headers. */
+	int (*dialect_of)(const struct pn_request *request);
+	/* The exact bytes. message: short text for a failure (at most
+	 * PN_REPLY_MESSAGE_BYTES_MAX are used). */
+	int (*reply)(int dialect, enum pn_outcome outcome, const char *message,
+	    struct pn_arena *arena, struct pn_reply *ret_reply);
+
+	/* A signed request of the given kind, for test accounts. 0; 1 when
+	 * there is no such event or oddity (error lists what there is). */
+	int (*sample)(const void *account, const struct pn_sample *sample,
+	    struct pn_arena *arena, struct pn_request *ret_request,
+	    struct pn_error *ret_error);
+	const char *const *sample_events;   /* NULL-terminated */
+	const char *const *sample_oddities; /* NULL-terminated */
+};
+
+const struct pn_provider *pn_provider_find(struct pn_str name); /* or NULL */
+const struct pn_provider *pn_provider_at(size_t index); /* NULL at the end */
+
+#endif

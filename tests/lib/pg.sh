@@ -1,0 +1,91 @@
+# Sourced: a private PostgreSQL cluster for tests, on a unix socket in a short
+# folder (a socket name holds 107 bytes, and an unprivileged server must not
+# have to pass through /root). PostgreSQL refuses to run as root: then the
+# server runs as PN_PG_USER, made when missing.
+#
+#   pg_start            exports PGHOST PGUSER PGDATABASE PN_PG_DIR PN_DSN
+#   pg_stop             stops it and removes the folder
+#   pg_restart [mode]   immediate (as a crash) or fast
+#   pg_kill             kill -9 of the whole server; pg_resume starts it again
+#   pg_new_database     an empty database; sets PGDATABASE and PN_DSN
+#
+# PN_PG_CONF holds further lines for postgresql.conf. fsync stays on.
+
+PN_PG_USER=${PN_PG_USER:-paynotify-pg}
+
+pg_bin() {
+    for d in $(ls -d /usr/lib/postgresql/*/bin 2>/dev/null | sort -rV); do
+        [ -x "$d/initdb" ] && { echo "$d"; return; }
+    done
+    dirname "$(command -v initdb)"
+}
+
+pg_as() {
+    if [ "$(id -u)" = 0 ]; then
+        runuser -u "$PN_PG_USER" -- "$@"
+    else
+        "$@"
+    fi
+}
+
+pg_ctl_() { (cd / && pg_as "$PN_PG_BIN/pg_ctl" -D "$PN_PG_DIR/data" "$@"); }
+
+pg_resume() {
+    pg_ctl_ -l "$PN_PG_DIR/server.log" -w -t 60 start >/dev/null ||
+        { tail -20 "$PN_PG_DIR/server.log" >&2; return 1; }
+}
+
+pg_start() {
+    PN_PG_BIN=$(pg_bin)
+    PN_PG_DIR=$(mktemp -d "${PN_PG_TMP:-/tmp}/pn.XXXXXX")
+    if [ "$(id -u)" = 0 ]; then
+        id "$PN_PG_USER" >/dev/null 2>&1 ||
+            useradd --system --no-create-home "$PN_PG_USER"
+        chown "$PN_PG_USER" "$PN_PG_DIR"
+    fi
+    chmod 755 "$PN_PG_DIR"
+    (cd / && pg_as "$PN_PG_BIN/initdb" -D "$PN_PG_DIR/data" -U paynotify \
+        -A trust -E UTF8 --locale=C.UTF-8 --no-instructions \
+        >"$PN_PG_DIR/initdb.log" 2>&1) || { cat "$PN_PG_DIR/initdb.log" >&2; return 1; }
+    cat >>"$PN_PG_DIR/data/postgresql.conf" <<CONF
+listen_addresses = ''
+unix_socket_directories = '$PN_PG_DIR'
+max_connections = 100
+fsync = on
+synchronous_commit = on
+shared_buffers = 256MB
+max_wal_size = 4GB
+log_min_messages = warning
+${PN_PG_CONF:-}
+CONF
+    unset PGPASSWORD PGSERVICE PGSSLMODE PGPORT
+    export PN_PG_BIN PN_PG_DIR PN_PG_USER PGHOST=$PN_PG_DIR PGUSER=paynotify
+    export PATH="$PN_PG_BIN:$PATH"
+    pg_resume || return 1
+    pg_new_database
+}
+
+pg_new_database() {
+    PGDATABASE=pn$(date +%s%N)
+    export PGDATABASE
+    psql -qX -d postgres -c "CREATE DATABASE \"$PGDATABASE\""
+    export PN_DSN="host=$PN_PG_DIR user=paynotify dbname=$PGDATABASE"
+}
+
+pg_restart() { pg_ctl_ -m "${1:-fast}" -w stop >/dev/null; pg_resume; }
+
+pg_kill() {
+    local pid
+    pid=$(head -1 "$PN_PG_DIR/data/postmaster.pid")
+    # The postmaster and its children: a machine that loses power.
+    kill -9 "$pid" $(pgrep -P "$pid") 2>/dev/null || true
+    while pgrep -P "$pid" >/dev/null || kill -0 "$pid" 2>/dev/null; do sleep 0.05; done
+    rm -f "$PN_PG_DIR/data/postmaster.pid"
+}
+
+pg_stop() {
+    [ -n "${PN_PG_DIR:-}" ] || return 0
+    pg_ctl_ -m immediate -w stop >/dev/null 2>&1 || true
+    rm -rf "$PN_PG_DIR"
+    PN_PG_DIR=
+}
