@@ -1,0 +1,120 @@
+/*
+ * Counters and gauges in one table, printed by a loop.
+ *
+ * A row has its family, its labels and its help; rows of one family stand next
+ * to each other, so that HELP and TYPE are printed once a family, as the
+ * format demands. The values are relaxed atomics: they are counted from every
+ * thread and only read for a human, so no order between them is promised.
+ *
+ * Labels are constant: a label with a value from outside (a tenant, an order)
+ * would let a stranger grow the table.
+ */
+#include "paynotify/metrics.h"
+
+#include <assert.h>
+#include <inttypes.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <string.h>
+
+#include "paynotify/compiler.h"
+
+struct row {
+	const char *family, *labels;
+	bool gauge;
+	const char *help;
+};
+
+#define REFUSED(reason)                                              \
+	"paynotify_refused_total", "{reason=\"" reason "\"}", false, \
+	    "Notifications refused before they were believed"
+#define EVENTS(verdict)                                               \
+	"paynotify_events_total", "{verdict=\"" verdict "\"}", false, \
+	    "Events of verified notifications, by what the store said"
+
+static const struct row rows[] = {
+	[PN_METRIC_REQUESTS] = { "paynotify_requests_total", "", false,
+	    "Notifications that reached a route" },
+	[PN_METRIC_RECORDED] = { EVENTS("new") },
+	[PN_METRIC_DUPLICATES] = { EVENTS("duplicate") },
+	[PN_METRIC_CONFLICTS] = { EVENTS("conflict") },
+	[PN_METRIC_QUARANTINED] = { EVENTS("quarantined") },
+	[PN_METRIC_REFUSED_MALFORMED] = { REFUSED("malformed") },
+	[PN_METRIC_REFUSED_SIGNATURE] = { REFUSED("bad_signature") },
+	[PN_METRIC_REFUSED_UNKNOWN_KEY] = { REFUSED("unknown_key") },
+	[PN_METRIC_REFUSED_STALE] = { REFUSED("stale") },
+	[PN_METRIC_REFUSED_ACCOUNT] = { REFUSED("wrong_account") },
+	[PN_METRIC_REFUSED_UNSUPPORTED] = { REFUSED("unsupported") },
+	[PN_METRIC_REFUSED_RATE] = { REFUSED("rate_limit") },
+	[PN_METRIC_SIGNATURE_PROBES] = { "paynotify_signature_probes_total", "",
+	    false, "Signature probes of WeChat Pay (WECHATPAY/SIGNTEST/)" },
+	[PN_METRIC_UNAVAILABLE] = { "paynotify_unavailable_total", "", false,
+	    "Notifications answered with 503" },
+	[PN_METRIC_COMMIT_TIMEOUTS] = { "paynotify_commit_timeouts_total", "",
+	    false, "Notifications not committed within commit_timeout" },
+	[PN_METRIC_BATCHES] = { "paynotify_batches_total", "", false,
+	    "Ingest statements that committed" },
+	[PN_METRIC_BATCH_FAILURES] = { "paynotify_batch_failures_total", "",
+	    false, "Ingest statements that failed and were split" },
+	[PN_METRIC_AGAIN] = { "paynotify_events_again_total", "", false,
+	    "Events that lost a race and joined the next batch" },
+	[PN_METRIC_RECONNECTS] = { "paynotify_database_reconnects_total", "",
+	    false, "Database connections opened again" },
+	[PN_METRIC_RECEIPTS_DROPPED] = { "paynotify_receipts_dropped_total", "",
+	    false, "Receipts of refusals that a full queue dropped" },
+	[PN_METRIC_KEYS_ARCHIVED] = { "paynotify_keys_archived_total", "",
+	    false, "Keys moved to the permanent tier" },
+	[PN_METRIC_CONNECTIONS_REFUSED] = { "paynotify_connections_refused_"
+					    "total",
+	    "", false, "Connections over a limit" },
+	[PN_METRIC_QUEUE_EVENTS] = { "paynotify_queue_events", "", true,
+	    "Events that wait for a writer" },
+	[PN_METRIC_CONNECTIONS] = { "paynotify_connections", "", true,
+	    "Open client connections" },
+	[PN_METRIC_DATABASE_UP] = { "paynotify_database_up", "", true,
+	    "Writers connected to the database" },
+};
+
+static_assert(PN_COUNT(rows) == PN_METRIC_COUNT, "one row a metric");
+
+static _Atomic int64_t values[PN_METRIC_COUNT];
+
+void
+pn_metric_add(enum pn_metric metric, int64_t n)
+{
+	assert((unsigned)metric < PN_METRIC_COUNT);
+	atomic_fetch_add_explicit(&values[metric], n, memory_order_relaxed);
+}
+
+void
+pn_metric_set(enum pn_metric metric, int64_t value)
+{
+	assert((unsigned)metric < PN_METRIC_COUNT);
+	atomic_store_explicit(&values[metric], value, memory_order_relaxed);
+}
+
+int64_t
+pn_metric_get(enum pn_metric metric)
+{
+	assert((unsigned)metric < PN_METRIC_COUNT);
+	return atomic_load_explicit(&values[metric], memory_order_relaxed);
+}
+
+void
+pn_metrics_print(struct pn_buf *out)
+{
+	const char *family = "";
+
+	for (size_t i = 0; i < PN_METRIC_COUNT; i++) {
+		const struct row *row = &rows[i];
+
+		if (strcmp(row->family, family) != 0) {
+			family = row->family;
+			pn_buf_printf(out, "# HELP %s %s\n# TYPE %s %s\n",
+			    family, row->help, family,
+			    row->gauge ? "gauge" : "counter");
+		}
+		pn_buf_printf(out, "%s%s %" PRId64 "\n", family, row->labels,
+		    pn_metric_get((enum pn_metric)i));
+	}
+}
