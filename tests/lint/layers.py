@@ -50,10 +50,10 @@ LIBRARIES = [
     (r"libpq|postgres|pg_", "libpq"), (r"microhttpd", "microhttpd"),
     (r"curl/", "curl"), (r"systemd/", "systemd"),
 ]
-LIBC = set("""assert ctype dirent endian errno fcntl getopt grp inttypes limits
-    locale malloc math netdb poll pthread pwd sched semaphore signal stdalign
+LIBC = set("""assert ctype dirent endian errno fcntl getopt glob grp inttypes
+    langinfo limits locale malloc math netdb poll pthread pwd sched search semaphore signal spawn stdalign
     stdarg stdatomic stdbool stddef stdint stdio stdlib string strings
-    threads time unistd""".split())
+    threads time unistd wchar wctype""".split())
 LIBC_FOLDERS = ("sys/", "netinet/", "arpa/", "net/", "linux/")
 
 INCLUDE = re.compile(r'(?m)^[ \t]*#[ \t]*include[ \t]*([<"])([^>"]+)[>"]')
@@ -126,11 +126,11 @@ def _own_contract(source, path, layer, name):
     """A file named like a contract is in its layer and includes it first."""
     if name not in OWNER or layer == "cmd":
         return
-    if OWNER[name] != layer:
-        yield path, 1, f"implements a contract of layer {OWNER[name]}"
-        return
     first = INCLUDE.search(source.text)
-    if not first or first.group(2) != f"paynotify/{name}":
+    is_first = first is not None and first.group(2) == f"paynotify/{name}"
+    if OWNER[name] != layer and is_first:
+        yield path, 1, f"implements a contract of layer {OWNER[name]}"
+    elif OWNER[name] == layer and not is_first:
         yield path, 1, f'does not include "paynotify/{name}" first'
 
 

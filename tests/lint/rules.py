@@ -86,7 +86,10 @@ def purity(tree):
 
 def _is_mutable(declaration):
     before = re.split(r"[=\[;]", declaration)[0]
-    tail = before.rsplit("*", 1)[-1]
+    if "pthread_once_t" in before:
+        return False  # a library's one-time set-up
+    # `static const struct { ... } rows[]`: what is before the brace decides.
+    tail = before.split("{")[0].rsplit("*", 1)[-1]
     return not re.search(r"\bconst\b", tail)
 
 

@@ -17,7 +17,9 @@ python3 -B tests/lint/lint.py || bad=1
 format=$(first clang-format-14 clang-format) || { echo "lint: no clang-format" >&2; exit 1; }
 mapfile -t c < <(here 'src/*.[ch]' 'include/*.[ch]' 'tests/*.[ch]')
 [ ${#c[@]} -gt 0 ] || mapfile -t c < <(find src include tests -name '*.[ch]' -not -path '*/node_modules/*')
-"$format" --dry-run -Werror "${c[@]}" && echo "format: ${#c[@]} files" || bad=1
+wrong=$("$format" --dry-run -Werror "${c[@]}" 2>&1 | grep -o '^[^ :]*:[0-9]*' | sort -t: -u -k1,1)
+[ -z "$wrong" ] || { echo "$wrong" | sed 's/$/: format: clang-format -i would change it/'; bad=1; }
+echo "format: ${#c[@]} files"
 
 if command -v shellcheck >/dev/null; then
     mapfile -t sh < <(here '*.sh' .ci/run)

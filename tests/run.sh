@@ -1,0 +1,172 @@
+#!/bin/bash
+# Runs everything, the quick parts first; installs what is missing (Debian).
+#
+#   tests/run.sh              all stages
+#   tests/run.sh STAGE...     these, in this order; --list names them
+#
+# A stage that fails does not keep the others from running; the exit status is
+# 1 when one did. Output of each stage: build/logs/STAGE.log as well. Needs no
+# standard input, leaves nothing running.
+set -uo pipefail
+cd "$(dirname "${BASH_SOURCE[0]}")/.." || exit 1
+. tests/lib/packages.sh
+exec </dev/null
+
+STAGES=(lint build clang unit integration e2e crash asan tsan fuzz quickstart)
+STAGE_SECONDS_MAX=600
+FUZZ_SECONDS=${FUZZ_SECONDS:-60}
+jobs=$(nproc)
+logs=build/logs
+export CTEST_OUTPUT_ON_FAILURE=1 NO_COLOR=1 CLICOLOR=0
+[ -w "${HOME:-/}" ] || export CCACHE_DIR=$PWD/build/ccache
+
+NEEDED=(gcc libc6-dev clang-14 cmake ninja-build pkg-config ccache clang-format-14
+    clang-tidy-14 python3 git openssl curl jq procps
+    libmicrohttpd-dev libjansson-dev libxml2-dev libssl-dev libpq-dev
+    libcurl4-openssl-dev libinih-dev libsystemd-dev libcmocka-dev
+    postgresql-15 postgresql-client-15)
+WANTED=(libclang-rt-14-dev shellcheck)
+
+# clang's runtime is what the sanitizers and libFuzzer are; without it gcc's
+# sanitizers do, and nothing is fuzzed.
+clang_runtime() {
+    local f
+    f=$(clang-14 -print-file-name=libclang_rt.fuzzer-x86_64.a 2>/dev/null) || return 1
+    [ -f "$f" ] || compgen -G "$(dirname "$(clang-14 -print-libgcc-file-name)")/libclang_rt.fuzzer*" >/dev/null
+}
+
+preset() {
+    local name=$1 more=()
+    case $name in
+    asan | tsan | fuzz)
+        if clang_runtime; then
+            more=(-DCMAKE_C_COMPILER=clang-14)
+        else
+            more=(-DCMAKE_C_COMPILER=gcc)
+        fi
+        ;;
+    esac
+    cmake --preset "$name" "${more[@]}" >/dev/null
+}
+
+ctests() { # preset labels jobs
+    ctest --preset "$1" -L "^($2)$" -j "$3" --no-tests=error
+}
+
+stage_lint() { preset release && bash tests/lint/run.sh build/release; }
+stage_build() { preset release && cmake --build --preset release -j "$jobs"; }
+stage_clang() { preset asan && cmake --build --preset asan -j "$jobs"; }
+stage_unit() { ctests release 'unit|golden|fuzz' "$jobs"; }
+stage_integration() { ctests release integration "$jobs"; }
+stage_e2e() { packages_node && bash tests/e2e/run.sh build/release; }
+stage_crash() { packages_node && bash tests/fault/run.sh build/release; }
+stage_asan() {
+    # Everything again: what is out of bounds, leaked or undefined.
+    stage_clang >/dev/null &&
+        ASAN_OPTIONS=detect_leaks=1:abort_on_error=0 UBSAN_OPTIONS=print_stacktrace=1 \
+            ctests asan 'unit|golden|fuzz|integration' "$jobs"
+}
+stage_tsan() {
+    # What has threads: the store's writers, the server, the pipeline.
+    preset tsan && cmake --build build/tsan -j "$jobs" --target tests/integration/all &&
+        TSAN_OPTIONS=halt_on_error=1:second_deadlock_stack=1 \
+            ctests tsan integration "$jobs"
+}
+stage_fuzz() {
+    clang_runtime || { echo "no libFuzzer here (libclang-rt-14-dev): left out"; return 0; }
+    preset fuzz && cmake --build build/fuzz -j "$jobs" --target tests/fuzz/all &&
+        bash tests/lib/fuzz.sh build/fuzz "$FUZZ_SECONDS" "$jobs"
+}
+stage_quickstart() { bash tests/lib/quickstart.sh; }
+
+# passed and failed of a log: ctest, node --test, or a line of our own; a stage
+# that counts nothing is one test.
+count() {
+    awk -v status="$2" '
+        /% tests passed, [0-9]+ tests failed out of [0-9]+/ {
+            failed += $4; passed += $NF - $4; seen = 1 }
+        /^# (pass|fail) [0-9]+$/ { seen = 1
+            if ($2 == "pass") passed += $3; else failed += $3 }
+        /^[0-9]+ passed, [0-9]+ failed$/ { passed += $1; failed += $3; seen = 1 }
+        END {
+            if (!seen && status == 0) passed++
+            if (status != 0 && failed == 0) failed++
+            print passed + 0, failed + 0
+        }' "$1"
+}
+
+child=
+finish() {
+    [ -z "$child" ] || {
+        kill -TERM -- "-$child" 2>/dev/null
+        for _ in {1..50}; do
+            kill -0 -- "-$child" 2>/dev/null || break
+            sleep 0.1
+        done
+        kill -KILL -- "-$child" 2>/dev/null
+    }
+    child=
+}
+trap finish EXIT
+trap 'exit 130' INT TERM HUP
+
+run_stage() {
+    local name=$1 t0=$SECONDS status=0 watchdog
+    mkdir -p "$logs"
+    set -m # a process group of its own
+    (
+        set +m
+        trap 'exit 143' TERM
+        "stage_$name"
+    ) >"$logs/$name.log" 2>&1 &
+    child=$!
+    (
+        set +m
+        sleep "$STAGE_SECONDS_MAX"
+        kill -TERM -- "-$child"
+    ) >/dev/null 2>&1 &
+    watchdog=$!
+    set +m
+    tail -n +1 -f --pid="$child" "$logs/$name.log" &
+    local tail=$!
+    wait "$child" || status=$?
+    wait "$tail" 2>/dev/null
+    kill -TERM -- "-$watchdog" 2>/dev/null
+    wait "$watchdog" 2>/dev/null
+    finish
+    read -r p f < <(count "$logs/$name.log" "$status")
+    passed=$((passed + p)) failed=$((failed + f))
+    printf '== %-12s %-6s %4d s   %d passed, %d failed\n\n' "$name" \
+        "$([ "$status" = 0 ] && echo ok || echo FAILED)" $((SECONDS - t0)) "$p" "$f" |
+        tee -a "$logs/stages"
+    [ "$status" = 0 ]
+}
+
+main() {
+    local name bad=0 begin=$SECONDS
+    [ "${1:-}" != --list ] || { printf '%s\n' "${STAGES[@]}"; exit 0; }
+    local run=("$@")
+    [ $# -gt 0 ] || run=("${STAGES[@]}")
+    for name in "${run[@]}"; do
+        [[ " ${STAGES[*]} " == *" $name "* ]] ||
+            { echo "no stage $name; there are: ${STAGES[*]}" >&2; exit 2; }
+    done
+    mkdir -p "$logs"
+    : >"$logs/stages"
+    packages_need "${NEEDED[@]}" || exit 1
+    packages_want "${WANTED[@]}"
+    passed=0 failed=0
+    for name in "${run[@]}"; do
+        echo "== $name"
+        run_stage "$name" || bad=1
+    done
+    echo "-------- $((SECONDS - begin)) s"
+    grep . "$logs/stages"
+    for name in "${run[@]}"; do
+        grep -hE '% tests passed, |^Total Test time|^The following tests FAILED|^	 *[0-9]+ - .*\(' \
+            "$logs/$name.log"
+    done
+    echo "$passed passed, $failed failed"
+    exit $((bad || failed > 0))
+}
+main "$@"
