@@ -1,0 +1,198 @@
+/*
+ * How the commands speak: complaints on stderr, results through a buffer to
+ * stdout, text from outside made harmless for a terminal, money and times in one
+ * form.
+ *
+ * A notification's fields are written by strangers: an order title may hold
+ * escape sequences that would rewrite what the operator sees. Everything that is
+ * printed for people passes ctl_add_clean(); JSON escapes by itself.
+ */
+#include "ctl.h"
+
+#include <ctype.h>
+#include <stdarg.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "paynotify/json.h"
+#include "paynotify/moment.h"
+
+static void
+complain_list(const char *fmt, va_list ap)
+{
+	char line[PN_ERROR_TEXT_BYTES_MAX + 512];
+	int n = snprintf(line, sizeof(line), CTL_NAME ": ");
+
+	(void)vsnprintf(line + n, sizeof(line) - (size_t)n, fmt, ap);
+	(void)fflush(stdout); /* in the order it happened */
+	(void)fprintf(stderr, "%s\n", line);
+}
+
+void
+ctl_complain(const char *fmt, ...)
+{
+	va_list ap;
+
+	va_start(ap, fmt);
+	complain_list(fmt, ap);
+	va_end(ap);
+}
+
+int
+ctl_usage(const struct ctl_command *command, const char *fmt, ...)
+{
+	char title[64];
+	va_list ap;
+
+	va_start(ap, fmt);
+	complain_list(fmt, ap);
+	va_end(ap);
+	ctl_command_title(command, title, sizeof(title));
+	(void)fprintf(stderr,
+	    "usage: " CTL_NAME " %s [OPTION...]%s%s; `" CTL_NAME
+	    " %s --help` lists the options\n",
+	    title, command->operands == NULL ? "" : " ",
+	    command->operands == NULL ? "" : command->operands, title);
+	return CTL_USAGE;
+}
+
+/* Decodes one character of well-formed UTF-8; *used bytes. */
+static unsigned
+decode(struct pn_str text, size_t *ret_used)
+{
+	const unsigned char *p = (const unsigned char *)text.data;
+	size_t n = p[0] < 0x80 ? 1 : p[0] < 0xe0 ? 2 : p[0] < 0xf0 ? 3 : 4;
+	unsigned c = n == 1 ? p[0] : p[0] & (0x7fu >> n);
+
+	for (size_t i = 1; i < n; i++)
+		c = c << 6 | (p[i] & 0x3fu);
+	*ret_used = n;
+	return c;
+}
+
+/* Marks that turn the direction of writing: a name could read as another. */
+static bool
+is_direction_mark(unsigned c)
+{
+	return (c >= 0x202a && c <= 0x202e) || (c >= 0x2066 && c <= 0x2069) ||
+	       c == 0x200e || c == 0x200f || c == 0x061c;
+}
+
+void
+ctl_add_clean(struct pn_buf *out, struct pn_str text)
+{
+	bool utf8 = pn_str_is_utf8(text);
+	size_t used;
+
+	for (size_t i = 0; i < text.len; i += used) {
+		unsigned c;
+
+		if (utf8) {
+			c = decode(
+			    (struct pn_str){ text.data + i, text.len - i },
+			    &used);
+		} else {
+			c = (unsigned char)text.data[i];
+			used = 1;
+		}
+		if (c < 0x20 || (c >= 0x7f && c < 0xa0) || (!utf8 && c >= 0x80))
+			pn_buf_printf(out, "\\x%02x", c);
+		else if (is_direction_mark(c) || c == 0x2028 || c == 0x2029)
+			pn_buf_printf(out, "\\u%04x", c);
+		else
+			pn_buf_add(out, text.data + i, used);
+	}
+}
+
+static void
+add_name(struct pn_buf *out, const char *name)
+{
+	if (out->len > 0 && out->data[out->len - 1] != '{')
+		pn_buf_add_char(out, ',');
+	pn_json_add_string(out, pn_str_from(name));
+	pn_buf_add_char(out, ':');
+}
+
+void
+ctl_add_member(struct pn_buf *out, const char *name, struct pn_str text)
+{
+	add_name(out, name);
+	if (text.len == 0)
+		pn_buf_add_text(out, "null");
+	else
+		pn_json_add_string(out, text);
+}
+
+void
+ctl_add_number(struct pn_buf *out, const char *name, int64_t value)
+{
+	add_name(out, name);
+	pn_buf_printf(out, "%lld", (long long)value);
+}
+
+/* Decimals of a currency: two but for these (ISO 4217). */
+static unsigned
+currency_decimals(struct pn_str currency)
+{
+	static const char *const none[] = { "JPY", "KRW", "VND", "CLP", "ISK",
+		"PYG", "UGX", "XAF", "XOF", "XPF" };
+	static const char *const three[] = { "KWD", "BHD", "OMR", "JOD", "TND",
+		"IQD", "LYD" };
+
+	for (size_t i = 0; i < PN_COUNT(none); i++)
+		if (pn_str_is(currency, none[i]))
+			return 0;
+	for (size_t i = 0; i < PN_COUNT(three); i++)
+		if (pn_str_is(currency, three[i]))
+			return 3;
+	return 2;
+}
+
+void
+ctl_add_money(struct pn_buf *out, int64_t minor, struct pn_str currency)
+{
+	static const uint64_t power[] = { 1, 10, 100, 1000 };
+	unsigned decimals = currency_decimals(currency);
+	uint64_t size = minor < 0 ? -(uint64_t)minor : (uint64_t)minor;
+
+	if (minor < 0)
+		pn_buf_add_char(out, '-');
+	pn_buf_printf(
+	    out, "%llu", (unsigned long long)(size / power[decimals]));
+	if (decimals > 0)
+		pn_buf_printf(out, ".%0*llu", (int)decimals,
+		    (unsigned long long)(size % power[decimals]));
+	if (currency.len > 0) {
+		pn_buf_add_char(out, ' ');
+		ctl_add_clean(out, currency);
+	}
+}
+
+void
+ctl_add_time(struct pn_buf *out, int64_t us)
+{
+	char text[PN_MOMENT_TEXT_BYTES];
+
+	if (us == PN_MOMENT_NONE)
+		return;
+	pn_moment_format_rfc3339(us - us % PN_SECOND_US, text);
+	pn_buf_add_text(out, text);
+}
+
+int
+ctl_flush(struct pn_buf *out)
+{
+	int r = CTL_DONE;
+
+	if (pn_buf_failed(out)) {
+		ctl_complain("out of memory: ask for less with --limit");
+		r = CTL_REFUSED;
+	} else if (out->len > 0 &&
+		   (fwrite(out->data, 1, out->len, stdout) != out->len ||
+		       fflush(stdout) != 0)) {
+		ctl_complain("could not write to standard output: %m");
+		r = CTL_REFUSED;
+	}
+	pn_buf_reset(out);
+	return r;
+}

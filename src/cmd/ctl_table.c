@@ -1,0 +1,160 @@
+/*
+ * A table for people: cells padded to the widest of their column, counted in
+ * columns of a terminal (a Chinese character takes two), the last one not
+ * padded.
+ *
+ * Rows are kept until printed; a long list is printed in blocks, and widths only
+ * grow from block to block, so a table of any length takes little memory.
+ */
+#include "ctl.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <wchar.h>
+
+struct ctl_table {
+	const char *const *titles;
+	size_t columns;
+	size_t widths[CTL_COLUMNS_MAX];
+	struct pn_buf text; /* cells one after another */
+	size_t *ends;       /* of each cell in text */
+	size_t cells, cells_room;
+	bool titled;
+};
+
+struct ctl_table *
+ctl_table_new(const char *const *titles, size_t columns)
+{
+	struct ctl_table *table = calloc(1, sizeof(*table));
+
+	assert(columns > 0 && columns <= CTL_COLUMNS_MAX);
+	if (table == NULL)
+		return NULL;
+	table->titles = titles;
+	table->columns = columns;
+	table->text = pn_buf_init(CTL_OUTPUT_BYTES_MAX);
+	for (size_t i = 0; i < columns; i++)
+		table->widths[i] = ctl_text_width(pn_str_from(titles[i]));
+	return table;
+}
+
+void
+ctl_table_free(struct ctl_table *table)
+{
+	if (table == NULL)
+		return;
+	pn_buf_done(&table->text);
+	free(table->ends);
+	free(table);
+}
+
+void
+ctl_table_freep(struct ctl_table **table)
+{
+	ctl_table_free(*table);
+	*table = NULL;
+}
+
+size_t
+ctl_text_width(struct pn_str text)
+{
+	mbstate_t state = { 0 };
+	size_t width = 0, used;
+
+	for (size_t i = 0; i < text.len; i += used) {
+		wchar_t c;
+		int columns;
+
+		used = mbrtowc(&c, text.data + i, text.len - i, &state);
+		if (used == 0 || used > text.len - i) {
+			/* NUL, or not a character: one column, start anew */
+			state = (mbstate_t){ 0 };
+			used = 1;
+			width++;
+			continue;
+		}
+		columns = wcwidth(c);
+		width += columns > 0 ? (size_t)columns : 0;
+	}
+	return width;
+}
+
+int
+ctl_table_cell(struct ctl_table *table, struct pn_str text)
+{
+	size_t start = table->text.len, column = table->cells % table->columns;
+	size_t width;
+
+	if (table->cells == table->cells_room) {
+		size_t room =
+		    table->cells_room == 0 ? 64 : table->cells_room * 2;
+		size_t *ends = reallocarray(table->ends, room, sizeof(*ends));
+
+		if (ends == NULL)
+			return -ENOMEM;
+		table->ends = ends;
+		table->cells_room = room;
+	}
+	if (text.len == 0)
+		text = PN_STR("-"); /* a hole would hide which column it is */
+	ctl_add_clean(&table->text, text);
+	if (pn_buf_failed(&table->text))
+		return -ENOMEM;
+	table->ends[table->cells++] = table->text.len;
+	width = ctl_text_width((struct pn_str){
+	    table->text.data + start, table->text.len - start });
+	if (width > table->widths[column])
+		table->widths[column] = width;
+	return 0;
+}
+
+size_t
+ctl_table_rows(const struct ctl_table *table)
+{
+	return table->cells / table->columns;
+}
+
+static void
+print_cell(const struct ctl_table *table, size_t column, struct pn_str text,
+    struct pn_buf *out)
+{
+	size_t width = ctl_text_width(text);
+
+	pn_buf_add_str(out, text);
+	if (column + 1 == table->columns) {
+		pn_buf_add_char(out, '\n');
+		return;
+	}
+	for (size_t i = width; i < table->widths[column] + 2; i++)
+		pn_buf_add_char(out, ' ');
+}
+
+void
+ctl_table_print(struct ctl_table *table, bool reversed, struct pn_buf *out)
+{
+	size_t rows = ctl_table_rows(table);
+
+	assert(table->cells % table->columns == 0);
+	if (rows > 0 && !table->titled) {
+		for (size_t c = 0; c < table->columns; c++)
+			print_cell(
+			    table, c, pn_str_from(table->titles[c]), out);
+		table->titled = true;
+	}
+	for (size_t i = 0; i < rows; i++) {
+		size_t row = reversed ? rows - 1 - i : i;
+
+		for (size_t c = 0; c < table->columns; c++) {
+			size_t cell = row * table->columns + c;
+			size_t from = cell == 0 ? 0 : table->ends[cell - 1];
+
+			print_cell(table, c,
+			    (struct pn_str){ table->text.data + from,
+				table->ends[cell] - from },
+			    out);
+		}
+	}
+	table->cells = 0;
+	pn_buf_reset(&table->text);
+}
