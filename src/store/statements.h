@@ -1,0 +1,18 @@
+/*
+ * The SQL of statements/, one constant a file (made by embed.cmake). Some are
+ * there twice: the _resubmitted form writes no second receipt for a request
+ * that has one already.
+ */
+#ifndef PN_STORE_STATEMENTS_H
+#define PN_STORE_STATEMENTS_H
+
+extern const char pn_sql_ingest[];
+extern const char pn_sql_ingest_resubmitted[];
+extern const char pn_sql_keys[];
+extern const char pn_sql_quarantine[];
+extern const char pn_sql_quarantine_resubmitted[];
+extern const char pn_sql_refuse[];
+extern const char pn_sql_schema[];
+extern const char pn_sql_session[];
+
+#endif
