@@ -130,6 +130,19 @@ is_plain(struct pn_str s, size_t i, bool utf8)
 	return i == 0 || (unsigned char)s.data[i - 1] != 0xc2 || c >= 0xa0;
 }
 
+/* At most bytes_max bytes, without the half character that cutting leaves. */
+static struct pn_str
+cut_text(struct pn_str s, size_t bytes_max)
+{
+	size_t bad, prefix;
+
+	s.len = bytes_max;
+	prefix = pn_str_utf8_prefix(s, &bad);
+	if (prefix + bad == s.len)
+		s.len = prefix;
+	return s;
+}
+
 static void
 line_add_escaped(
     struct line *line, struct pn_str s, size_t bytes_max, bool quotes)
@@ -138,7 +151,7 @@ line_add_escaped(
 	bool utf8, cut = s.len > bytes_max;
 
 	if (cut)
-		s.len = bytes_max;
+		s = cut_text(s, bytes_max);
 	utf8 = pn_str_is_utf8(s);
 	for (size_t i = 0; i < s.len; i++) {
 		char c = s.data[i];
@@ -265,6 +278,8 @@ static void PN_PRINTF(4, 0)
 	len = vsnprintf(text, sizeof(text), fmt, ap);
 	if (len > 0)
 		message.len = strnlen(text, sizeof(text));
+	if (len >= (int)sizeof(text))
+		message = cut_text(message, message.len);
 	if (held > 0 && message.len < sizeof(text)) {
 		len = snprintf(text + message.len, sizeof(text) - message.len,
 		    " (%u like it held back)", held);
