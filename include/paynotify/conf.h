@@ -122,12 +122,13 @@ struct pn_conf {
 	struct pn_conf_admin admin;
 	struct pn_conf_database database;
 	struct pn_conf_retention retention;
-	struct pn_conf_account *accounts;
+	struct pn_conf_account *accounts; /* sorted by provider, tenant */
 	size_t account_count;
 };
 
 /* Loads path and what it includes. 0; -EINVAL (or the errno of the file) with
- * file:line in the text. only_account NULL: all; "alipay/shop1": only that
+ * file:line in the text: one error a line, as many as fit, the number of the
+ * others in the last. only_account NULL: all; "alipay/shop1": only that
  * section is checked and its files read (`verify` needs no more); other
  * sections are still parsed for unknown keys. */
 int pn_conf_load(const char *path, const char *only_account,

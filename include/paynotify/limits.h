@@ -37,6 +37,8 @@ enum {
 	PN_CONF_LINE_BYTES_MAX = 4096,
 	PN_CONF_FILES_MAX = 256,	 /* include folder */
 	PN_CONF_ACCOUNTS_MAX = 4096,
+	PN_CONF_OPTIONS_MAX = 1 << 17,	 /* option lines in all files */
+	PN_CONF_ARENA_BYTES_MAX = 128 << 20, /* all that is kept of them */
 	PN_CONF_REPEAT_MAX = 64,	 /* repeats of one key in one section */
 	PN_KEY_FILE_BYTES_MAX = 64 << 10,
 	PN_ACCOUNT_KEYS_MAX = 64,

@@ -1,0 +1,168 @@
+/*
+ * Errors of a configuration, collected: an operator mends all of them at once
+ * instead of one a start. The text of struct pn_error has one error a line;
+ * what does not fit is counted in the last line (room for it is kept).
+ *
+ * Also the guess at what a misspelt word was meant to be, and the arena of the
+ * load, because memory being out is the one error that ends everything.
+ */
+#include "conf_internal.h"
+
+#include <assert.h>
+#include <stdarg.h>
+#include <stdio.h>
+
+enum {
+	TAIL_BYTES = 40,     /* "\n... and 4294967295 more errors" */
+	WORD_BYTES_MAX = 40, /* longer words are not guessed at */
+	DISTANCE_MAX = 2,    /* edits that a slip of the finger makes */
+	ARRAY_FIRST = 16,
+};
+
+static_assert((int)PN_ERROR_TEXT_BYTES_MAX > 4 * (int)TAIL_BYTES,
+    "at least one error fits beside the tail");
+
+static void
+append(struct conf_load *load, size_t bytes_max, const char *line)
+{
+	char *text = load->error->text;
+	int r;
+
+	assert(load->error_bytes < bytes_max);
+	r = snprintf(text + load->error_bytes, bytes_max - load->error_bytes,
+	    "%s%s", load->error_bytes > 0 ? "\n" : "", line);
+	if (r < 0)
+		return;
+	load->error_bytes += (size_t)r;
+	if (load->error_bytes > bytes_max - 1)
+		load->error_bytes = bytes_max - 1;
+}
+
+/* Told once it no longer fits: how many are missing. */
+static void
+append_tail(struct conf_load *load, size_t missing)
+{
+	char *text = load->error->text + load->error_bytes;
+	size_t room = sizeof(load->error->text) - load->error_bytes;
+
+	(void)snprintf(text, room, "\n... and %zu more errors", missing);
+}
+
+void
+conf_fail(
+    struct conf_load *load, struct pn_conf_place place, const char *fmt, ...)
+{
+	const size_t bytes_max = sizeof(load->error->text) - TAIL_BYTES;
+	char line[PN_ERROR_TEXT_BYTES_MAX], reason[PN_ERROR_TEXT_BYTES_MAX];
+	size_t shown;
+	va_list ap;
+	int r;
+
+	va_start(ap, fmt);
+	r = vsnprintf(reason, sizeof(reason), fmt, ap);
+	va_end(ap);
+	assert(r >= 0);
+	if (place.line > 0)
+		r = snprintf(line, sizeof(line), "%s:%d: %s", place.file,
+		    place.line, reason);
+	else
+		r = snprintf(line, sizeof(line), "%s: %s", place.file, reason);
+	assert(r >= 0);
+	load->error_count++;
+	shown = strlen(line);
+	/* The first is told whatever its length, cut if it must be. */
+	if (load->error_count == 1 ||
+	    (load->error_bytes + 1 + shown < bytes_max &&
+		strlen(load->error->text) == load->error_bytes)) {
+		append(load, bytes_max, line);
+		load->error_told++;
+		return;
+	}
+	append_tail(load, load->error_count - load->error_told);
+}
+
+/* Edit distance, given up beyond the bound of the row buffers. */
+static size_t
+distance(const char *a, const char *b)
+{
+	size_t row[WORD_BYTES_MAX + 1];
+	size_t a_len = strlen(a), b_len = strlen(b);
+
+	if (a_len > WORD_BYTES_MAX || b_len > WORD_BYTES_MAX)
+		return SIZE_MAX;
+	for (size_t j = 0; j <= b_len; j++)
+		row[j] = j;
+	for (size_t i = 1; i <= a_len; i++) {
+		size_t diagonal = row[0];
+
+		row[0] = i;
+		for (size_t j = 1; j <= b_len; j++) {
+			size_t best = diagonal + (a[i - 1] != b[j - 1]);
+
+			diagonal = row[j];
+			if (row[j] + 1 < best)
+				best = row[j] + 1;
+			if (row[j - 1] + 1 < best)
+				best = row[j - 1] + 1;
+			row[j] = best;
+		}
+	}
+	return row[b_len];
+}
+
+const char *
+conf_nearest(const char *name, const char *const *names, size_t count)
+{
+	const char *best = NULL;
+	size_t best_distance = DISTANCE_MAX + 1;
+
+	for (size_t i = 0; i < count; i++) {
+		size_t d = distance(name, names[i]);
+
+		/* "on" is not a slip for "off": half must be right. */
+		if (d < best_distance && d * 2 < strlen(names[i])) {
+			best = names[i];
+			best_distance = d;
+		}
+	}
+	return best;
+}
+
+void *
+conf_alloc(struct conf_load *load, size_t bytes)
+{
+	void *data = pn_arena_alloc(load->arena, bytes);
+
+	if (data == NULL)
+		load->memory_out = true;
+	return data;
+}
+
+char *
+conf_copy(struct conf_load *load, struct pn_str text)
+{
+	char *copy = conf_alloc(load, text.len + 1);
+
+	if (copy != NULL && text.len > 0)
+		memcpy(copy, text.data, text.len);
+	return copy;
+}
+
+void *
+conf_grow(struct conf_load *load, void *array, size_t count, size_t *size,
+    size_t bytes)
+{
+	size_t new_size = *size == 0 ? ARRAY_FIRST : *size * 2;
+	void *new_array;
+
+	assert(count <= *size);
+	if (count < *size)
+		return array;
+	new_array = conf_alloc(load, new_size * bytes);
+	if (new_array == NULL)
+		return NULL;
+	if (count > 0)
+		memcpy(new_array, array, count * bytes);
+	*size = new_size;
+	return new_array;
+}

@@ -1,0 +1,256 @@
+/*
+ * The option table: one row an option, and loops over it do everything else:
+ * setting, defaults, ranges, the hint for a misspelt key, the sample file and
+ * the man page (through pn_conf_option_doc) and the test that both say the
+ * same. A new option is a row here and a member in conf.h.
+ *
+ * A default is text, as an operator would write it, and goes through the same
+ * parser: what is documented is what is done.
+ */
+#include "conf_internal.h"
+
+#include <assert.h>
+
+#define SERVER(member)    offsetof(struct pn_conf, server.member)
+#define ADMIN(member)     offsetof(struct pn_conf, admin.member)
+#define DATABASE(member)  offsetof(struct pn_conf, database.member)
+#define RETENTION(member) offsetof(struct pn_conf, retention.member)
+#define ACCOUNT(member)   offsetof(struct pn_conf_account, member)
+
+#define SECOND_US      INT64_C(1000000)
+#define MINUTE_US      (60 * SECOND_US)
+#define HOUR_US        (60 * MINUTE_US)
+#define DAY_US         (24 * HOUR_US)
+#define MILLISECOND_US INT64_C(1000)
+
+enum {
+	THREADS_MAX = 256, /* more only wait for each other */
+	RATE_MAX = 1000000,
+	BODY_BYTES_MIN = 1024, /* below the smallest real notification */
+	WECHAT_KEY_BYTES = 32,
+};
+
+static const struct conf_kind kinds[] = {
+	{ .name = "server" },
+	{ .name = "admin", .optional = true },
+	{ .name = "database" },
+	{ .name = "retention" },
+	{ .name = "alipay", .account = true, .check = conf_check_alipay },
+	{ .name = "wechat", .account = true, .check = conf_check_wechat },
+};
+
+static const char *const sign_types[] = {
+	[PN_SIGN_RSA2] = "RSA2",
+	[PN_SIGN_RSA] = "RSA",
+	NULL,
+};
+
+static const char *const v2_sign_types[] = {
+	[PN_V2_SIGN_MD5] = "MD5",
+	[PN_V2_SIGN_HMAC_SHA256] = "HMAC-SHA256",
+	NULL,
+};
+
+/* clang-format off */
+static const struct conf_option options[] = {
+	{ "server", "listen", CONF_LISTEN, CONF_REPEATABLE, SERVER(listen),
+	  1, PN_LISTEN_MAX, NULL, "127.0.0.1:8600",
+	  "where notifications are received: host:port, [::]:port or"
+	  " unix:/path" },
+	{ "server", "threads", CONF_NUMBER, 0, SERVER(threads),
+	  0, THREADS_MAX, NULL, "0",
+	  "threads that read and verify; 0 is one per core" },
+	{ "server", "max_body", CONF_SIZE, 0, SERVER(max_body_bytes),
+	  BODY_BYTES_MIN, PN_BODY_BYTES_MAX, NULL, "64k",
+	  "the longest body that is read; a longer one is answered 413" },
+	{ "server", "max_connections", CONF_NUMBER, 0, SERVER(max_connections),
+	  1, PN_CONNECTIONS_MAX, NULL, "4096",
+	  "open connections in all" },
+	{ "server", "max_connections_per_peer", CONF_NUMBER, 0,
+	  SERVER(max_connections_per_peer),
+	  1, PN_CONNECTIONS_MAX, NULL, "256",
+	  "open connections of one address; loopback and trusted proxies are"
+	  " exempt" },
+	{ "server", "idle_timeout", CONF_DURATION, 0, SERVER(idle_timeout_us),
+	  MILLISECOND_US, HOUR_US, NULL, "15s",
+	  "a connection on which nothing moves is closed after this" },
+	{ "server", "request_timeout", CONF_DURATION, 0,
+	  SERVER(request_timeout_us),
+	  MILLISECOND_US, HOUR_US, NULL, "10s",
+	  "a request must have arrived whole by then" },
+	{ "server", "commit_timeout", CONF_DURATION, 0,
+	  SERVER(commit_timeout_us),
+	  MILLISECOND_US, MINUTE_US, NULL, "2s",
+	  "what is not committed by then is answered as a failure, and the"
+	  " provider sends it again; WeChat Pay waits 5 s (3 s overseas)" },
+	{ "server", "rate_limit", CONF_RATE, 0, SERVER(rate_limit_per_second),
+	  1, RATE_MAX, NULL, "off",
+	  "requests per second and address that fail verification, N/s;"
+	  " beyond it 429" },
+	{ "server", "trusted_proxies", CONF_CIDR, CONF_REPEATABLE,
+	  SERVER(trusted_proxies),
+	  0, PN_CONF_REPEAT_MAX, NULL, "127.0.0.0/8",
+	  "an address block whose X-Forwarded-For is believed; \"none\""
+	  " believes no one" },
+
+	{ "admin", "listen", CONF_LISTEN, CONF_REPEATABLE, ADMIN(listen),
+	  1, PN_LISTEN_MAX, NULL, "127.0.0.1:8601",
+	  "where health and metrics are served; without [admin], nowhere" },
+
+	{ "database", "dsn", CONF_TEXT, 0, DATABASE(dsn),
+	  1, PN_CONF_LINE_BYTES_MAX, NULL,
+	  "host=/run/postgresql dbname=paynotify",
+	  "the database, as libpq takes it; several hosts and"
+	  " target_session_attrs for failover" },
+	{ "database", "admin_dsn", CONF_TEXT, 0, DATABASE(admin_dsn),
+	  1, PN_CONF_LINE_BYTES_MAX, NULL, NULL,
+	  "the database as its owner, for migrations; without it dsn" },
+	{ "database", "writers", CONF_NUMBER, 0, DATABASE(writers),
+	  1, PN_WRITERS_MAX, NULL, "1",
+	  "connections that commit; more help where a standby is far" },
+	{ "database", "require_sync", CONF_BOOL, 0, DATABASE(require_sync),
+	  0, 1, NULL, "no",
+	  "refuse to receive unless a synchronous standby is configured" },
+
+	{ "retention", "key_hot", CONF_DURATION, 0, RETENTION(key_hot_us),
+	  MILLISECOND_US, 3650 * DAY_US, NULL, "72h",
+	  "how long a key stays in the hot tier before it moves to the"
+	  " permanent one; providers retry for 25 h" },
+
+	{ "alipay", "app_id", CONF_ID, CONF_REPEATABLE | CONF_REQUIRED,
+	  ACCOUNT(alipay.app_id),
+	  1, PN_CONF_REPEAT_MAX, NULL, NULL,
+	  "an application whose notifications are accepted" },
+	{ "alipay", "seller_id", CONF_ID, 0, ACCOUNT(alipay.seller_id),
+	  1, 1, NULL, NULL,
+	  "the seller (2088...); required with several app_ids" },
+	{ "alipay", "public_key", CONF_FILE, CONF_REPEATABLE | CONF_REQUIRED,
+	  ACCOUNT(alipay.public_key),
+	  1, PN_KEY_FILE_BYTES_MAX, NULL, NULL,
+	  "a file with Alipay's public key or certificate (not the"
+	  " application's own): PEM, bare base64, PKCS#1 or X.509; several"
+	  " during a rotation" },
+	{ "alipay", "sign_type", CONF_WORD, 0, ACCOUNT(alipay.sign_type),
+	  0, 1, sign_types, "RSA2",
+	  "RSA2 (SHA-256) or RSA (SHA-1); the message never chooses" },
+	{ "alipay", "test", CONF_BOOL, 0, ACCOUNT(test),
+	  0, 1, NULL, "no",
+	  "a test account: its events have livemode false, and trigger may"
+	  " sign for it" },
+	{ "alipay", "test_private_key", CONF_SECRET_FILE, 0,
+	  ACCOUNT(test_private_key),
+	  1, PN_KEY_FILE_BYTES_MAX, NULL, NULL,
+	  "test accounts: a file with the private key that trigger signs"
+	  " with" },
+
+	{ "wechat", "mchid", CONF_ID, CONF_REQUIRED, ACCOUNT(wechat.mchid),
+	  1, 1, NULL, NULL,
+	  "the merchant number; a service provider's sp_mchid" },
+	{ "wechat", "appid", CONF_ID, CONF_REPEATABLE, ACCOUNT(wechat.appid),
+	  1, PN_CONF_REPEAT_MAX, NULL, NULL,
+	  "an application whose notifications are accepted; without any, all"
+	  " of the merchant's" },
+	{ "wechat", "api_v3_key_file", CONF_SECRET_FILE, CONF_REPEATABLE,
+	  ACCOUNT(wechat.api_v3_key_file),
+	  WECHAT_KEY_BYTES, WECHAT_KEY_BYTES, NULL, NULL,
+	  "a file with the 32-byte APIv3 key; several while it is reset" },
+	{ "wechat", "public_key", CONF_LABELLED_FILE, CONF_REPEATABLE,
+	  ACCOUNT(wechat.public_key),
+	  1, PN_KEY_FILE_BYTES_MAX, NULL, NULL,
+	  "WeChat Pay's public key, PUB_KEY_ID_...:FILE" },
+	{ "wechat", "platform_cert", CONF_FILE, CONF_REPEATABLE,
+	  ACCOUNT(wechat.platform_cert),
+	  1, PN_KEY_FILE_BYTES_MAX, NULL, NULL,
+	  "a file with a platform certificate; its serial is read from it" },
+	{ "wechat", "api_v2_key_file", CONF_SECRET_FILE, CONF_REPEATABLE,
+	  ACCOUNT(wechat.api_v2_key_file),
+	  WECHAT_KEY_BYTES, WECHAT_KEY_BYTES, NULL, NULL,
+	  "a file with the 32-byte APIv2 key; enables APIv2" },
+	{ "wechat", "v2_sign_type", CONF_WORD, 0, ACCOUNT(wechat.v2_sign_type),
+	  0, 1, v2_sign_types, "MD5",
+	  "MD5 or HMAC-SHA256; the message never chooses" },
+	{ "wechat", "timestamp_tolerance", CONF_DURATION, 0,
+	  ACCOUNT(wechat.timestamp_tolerance_us),
+	  SECOND_US, 36500 * DAY_US, NULL, "5m",
+	  "how far Wechatpay-Timestamp may be from now, both ways" },
+	{ "wechat", "test", CONF_BOOL, 0, ACCOUNT(test),
+	  0, 1, NULL, "no",
+	  "a test account: its events have livemode false, and trigger may"
+	  " sign for it" },
+	{ "wechat", "test_private_key", CONF_SECRET_FILE, 0,
+	  ACCOUNT(test_private_key),
+	  1, PN_KEY_FILE_BYTES_MAX, NULL, NULL,
+	  "test accounts: a file with the private key that trigger signs"
+	  " with" },
+};
+/* clang-format on */
+
+static const char *const type_names[CONF_TYPE_COUNT] = {
+	[CONF_NUMBER] = "number",
+	[CONF_SIZE] = "size",
+	[CONF_DURATION] = "duration",
+	[CONF_RATE] = "rate",
+	[CONF_BOOL] = "yes or no",
+	[CONF_WORD] = "word",
+	[CONF_TEXT] = "text",
+	[CONF_ID] = "id",
+	[CONF_LISTEN] = "address",
+	[CONF_CIDR] = "address block",
+	[CONF_FILE] = "file",
+	[CONF_LABELLED_FILE] = "id:file",
+	[CONF_SECRET_FILE] = "secret file",
+};
+
+static_assert(PN_COUNT(options) <= 64, "conf_section.given has a bit each");
+
+const struct conf_option *
+conf_option_at(size_t index)
+{
+	assert(index < PN_COUNT(options));
+	return &options[index];
+}
+
+size_t
+conf_option_find(const struct conf_kind *kind, const char *key)
+{
+	for (size_t i = 0; i < PN_COUNT(options); i++)
+		if (strcmp(options[i].section, kind->name) == 0 &&
+		    strcmp(options[i].key, key) == 0)
+			return i;
+	return PN_COUNT(options);
+}
+
+const struct conf_kind *
+conf_kind_at(size_t index)
+{
+	return index < PN_COUNT(kinds) ? &kinds[index] : NULL;
+}
+
+const char *
+conf_type_name(enum conf_type type)
+{
+	assert(type < CONF_TYPE_COUNT);
+	return type_names[type];
+}
+
+size_t
+pn_conf_option_count(void)
+{
+	return PN_COUNT(options);
+}
+
+struct pn_conf_option_doc
+pn_conf_option_doc(size_t index)
+{
+	const struct conf_option *option = conf_option_at(index);
+
+	return (struct pn_conf_option_doc){
+		.section = option->section,
+		.key = option->key,
+		.type = conf_type_name(option->type),
+		.default_value = option->default_value,
+		.repeatable = (option->flags & CONF_REPEATABLE) != 0,
+		.required = (option->flags & CONF_REQUIRED) != 0,
+		.doc = option->doc,
+	};
+}

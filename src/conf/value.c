@@ -1,0 +1,182 @@
+/*
+ * Text to typed value, one function a type: strict, whole value, in the range
+ * of the option's row. What is wrong is told with what would be right.
+ *
+ * Deliberately nothing here knows an option by name.
+ */
+#include "conf_internal.h"
+
+#include <assert.h>
+
+#include "paynotify/parse.h"
+
+struct target {
+	struct conf_load *load;
+	const struct conf_option *option;
+	struct pn_conf_place place;
+	struct pn_str text;
+	void *data;
+};
+
+static_assert(sizeof(enum pn_sign_type) == sizeof(unsigned) &&
+		  sizeof(enum pn_v2_sign_type) == sizeof(unsigned),
+    "a word is stored as unsigned, whatever the enum");
+
+static int
+refuse(const struct target *target, const char *want)
+{
+	struct pn_str text = target->text;
+
+	conf_fail(target->load, target->place,
+	    "%s: \"" PN_STR_FMT "\" is not %s%s", target->option->key,
+	    PN_STR_ARG(text), want,
+	    pn_str_find(text, PN_STR(" #")) >= 0
+		? "; a comment behind a value begins with \";\""
+		: "");
+	return 1;
+}
+
+static int
+in_range(const struct target *target, int64_t value, const char *unit)
+{
+	const struct conf_option *option = target->option;
+	int64_t per_unit = option->type == CONF_DURATION ? 1000 : 1;
+
+	if (value >= option->min && value <= option->max) {
+		memcpy(target->data, &value, sizeof(value));
+		return 0;
+	}
+	conf_fail(target->load, target->place,
+	    "%s: \"" PN_STR_FMT "\" is not within %lld and %lld%s", option->key,
+	    PN_STR_ARG(target->text), (long long)(option->min / per_unit),
+	    (long long)(option->max / per_unit), unit);
+	return 1;
+}
+
+static int
+set_number(const struct target *target)
+{
+	uint64_t value;
+
+	if (pn_parse_uint(target->text, INT64_MAX, &value) != 0)
+		return refuse(target, "a number");
+	return in_range(target, (int64_t)value, "");
+}
+
+static int
+set_size(const struct target *target)
+{
+	uint64_t value;
+
+	if (pn_parse_size_bytes(target->text, INT64_MAX, &value) != 0)
+		return refuse(target, "a size such as 64k or 1m");
+	return in_range(target, (int64_t)value, " bytes");
+}
+
+static int
+set_duration(const struct target *target)
+{
+	int64_t value;
+
+	if (pn_parse_duration_us(target->text, &value) != 0)
+		return refuse(
+		    target, "a duration such as 500ms, 15s, 5m, 72h or 90d");
+	return in_range(target, value, " ms");
+}
+
+static int
+set_rate(const struct target *target)
+{
+	struct pn_str rest = target->text, number;
+	const int64_t off = 0;
+	uint64_t value;
+
+	if (pn_str_is(target->text, "off")) {
+		memcpy(target->data, &off, sizeof(off));
+		return 0;
+	}
+	number = pn_str_split(&rest, '/');
+	if (rest.data == NULL || !pn_str_is(rest, "s") ||
+	    pn_parse_uint(number, INT64_MAX, &value) != 0)
+		return refuse(target, "a rate such as 20/s, or off");
+	return in_range(target, (int64_t)value, "/s");
+}
+
+static int
+set_bool(const struct target *target)
+{
+	bool value;
+
+	if (pn_parse_bool(target->text, &value) != 0)
+		return refuse(target, "yes or no");
+	memcpy(target->data, &value, sizeof(value));
+	return 0;
+}
+
+static int
+set_word(const struct target *target)
+{
+	const char *const *words = target->option->words;
+	struct pn_str list = { "", 0 };
+
+	for (unsigned i = 0; words[i] != NULL; i++) {
+		if (pn_str_is(target->text, words[i])) {
+			memcpy(target->data, &i, sizeof(i));
+			return 0;
+		}
+		list = pn_arena_printf(target->load->arena, PN_STR_FMT "%s%s",
+		    PN_STR_ARG(list), i > 0 ? " or " : "", words[i]);
+		if (list.data == NULL) {
+			target->load->memory_out = true;
+			return 1;
+		}
+	}
+	return refuse(target, list.data);
+}
+
+static int
+set_text(const struct target *target)
+{
+	char *text;
+
+	if (target->text.len == 0)
+		return refuse(target, "a value");
+	text = conf_expand(target->load, target->place, target->text.data);
+	if (text == NULL)
+		return 1;
+	memcpy(target->data, &text, sizeof(text));
+	return 0;
+}
+
+int
+conf_value_set(struct conf_load *load, const struct conf_option *option,
+    void *base, struct pn_conf_place place, const char *value)
+{
+	struct target target = {
+		.load = load,
+		.option = option,
+		.place = place,
+		.text = pn_str_from(value),
+		.data = (char *)base + option->offset,
+	};
+
+	switch (option->type) {
+	case CONF_NUMBER: return set_number(&target);
+	case CONF_SIZE: return set_size(&target);
+	case CONF_DURATION: return set_duration(&target);
+	case CONF_RATE: return set_rate(&target);
+	case CONF_BOOL: return set_bool(&target);
+	case CONF_WORD: return set_word(&target);
+	case CONF_TEXT: return set_text(&target);
+	case CONF_ID:
+	case CONF_LISTEN:
+	case CONF_CIDR:
+	case CONF_FILE:
+	case CONF_LABELLED_FILE:
+	case CONF_SECRET_FILE:
+		return conf_list_add(load, option, target.data, place, value);
+	case CONF_TYPE_COUNT: break;
+	}
+	assert(!"a row of options.c has a type that does not exist");
+	return 1;
+}
