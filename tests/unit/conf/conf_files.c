@@ -40,10 +40,9 @@ folder_teardown(void **state)
 const char *
 folder_path(struct folder *folder, const char *name)
 {
-	static char path[512];
-
-	(void)snprintf(path, sizeof(path), "%s/%s", folder->path, name);
-	return path;
+	(void)snprintf(folder->file, sizeof(folder->file), "%s/%s",
+	    folder->path, name);
+	return folder->file;
 }
 
 void

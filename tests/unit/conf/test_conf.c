@@ -99,7 +99,7 @@ static void
 test_conf__long_lines_are_whole_or_refused(void **state)
 {
 	enum { DSN_BYTES = 4000, TOO_LONG = PN_CONF_LINE_BYTES_MAX + 1 };
-	static char dsn[TOO_LONG + 1], text[TOO_LONG + 64];
+	char dsn[TOO_LONG + 1] = "", text[TOO_LONG + 64];
 	const struct pn_conf *conf;
 
 	memset(dsn, 'x', TOO_LONG);
