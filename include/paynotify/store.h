@@ -57,6 +57,11 @@ struct pn_submission {
 	const char *quarantine_reason;	       /* NULL: record the events */
 	struct pn_str quarantine_subject;      /* notify id, else body digest */
 	unsigned char quarantine_fingerprint[PN_SHA256_BYTES];
+	struct pn_str quarantine_verdict; /* receipts.verdict: "undecryptable";
+					   * empty: "quarantined" */
+	/* What is answered, for the receipt and with the key. */
+	struct pn_str success_body; /* body of a success; may be empty */
+	int refused_status; /* HTTP status of a conflict or quarantine; 0: 422 */
 	/* Evidence. */
 	struct pn_str headers; /* "Name: value LF" of evidence_headers */
 	struct pn_str body;
@@ -71,8 +76,10 @@ struct pn_submission {
 	struct pn_submission *next;
 	int64_t deadline_us; /* monotonic */
 	_Atomic int state;
+	int64_t retry_at_us;
 	unsigned attempts;
 	bool maybe_stored; /* a COMMIT of it was cut */
+	bool alone;	   /* failed in company: sent by itself */
 	enum pn_store_verdict verdict;
 };
 
