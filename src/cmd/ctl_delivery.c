@@ -178,7 +178,8 @@ write_capture(const struct ctl_run *run, const struct delivery *delivery,
 	capture_path(run, delivery, path, sizeof(path));
 	r = ctl_file_write(path, wire);
 	if (r < 0) {
-		ctl_complain("cannot write \"%s\": %s", path, strerror(-r));
+		ctl_complain(
+		    "cannot write \"%s\": %s", path, ctl_fault_text(r));
 		return r;
 	}
 	if (strcmp(path, "-") == 0)
@@ -283,7 +284,8 @@ connection_main(void *payload)
 	if (run->ctl->args.out == NULL)
 		r = pn_net_open(&net);
 	if (r < 0)
-		ctl_complain("could not open a connection: %s", strerror(-r));
+		ctl_complain(
+		    "could not open a connection: %s", ctl_fault_text(r));
 	while (r == 0 && take(run, &delivery))
 		r = deliver(run, &delivery, net);
 	if (r != 0) {

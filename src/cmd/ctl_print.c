@@ -56,6 +56,14 @@ ctl_usage(const struct ctl_command *command, const char *fmt, ...)
 	return CTL_USAGE;
 }
 
+const char *
+ctl_fault_text(int r)
+{
+	const char *text = strerrordesc_np(-r);
+
+	return text != NULL ? text : "unknown fault";
+}
+
 /* Decodes one character of well-formed UTF-8; *used bytes. */
 static unsigned
 decode(struct pn_str text, size_t *ret_used)

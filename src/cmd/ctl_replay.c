@@ -80,7 +80,8 @@ send_capture(struct replay *replay, const char *path)
 	if (r != 0)
 		return ctl_usage(replay->ctl->command,
 		    "cannot read capture \"%s\": %s", path,
-		    r > 0 ? "it is far longer than any request" : strerror(-r));
+		    r > 0 ? "it is far longer than any request"
+			  : ctl_fault_text(r));
 	if (arena == NULL || (r = pn_capture_parse(arena, pn_buf_str(&raw),
 				  &request, &error)) < 0) {
 		ctl_complain("%s: %s", path, error.text);
@@ -139,7 +140,7 @@ ctl_replay(struct ctl *ctl)
 		    access(ctl->args.operands[i], R_OK) != 0)
 			r = ctl_usage(ctl->command,
 			    "cannot read capture \"%s\": %s",
-			    ctl->args.operands[i], strerror(errno));
+			    ctl->args.operands[i], ctl_fault_text(-errno));
 	if (r != CTL_DONE)
 		return r;
 	if (pn_net_init() < 0 || pn_net_open(&replay.net) < 0) {

@@ -57,7 +57,7 @@ load_sign_key(struct ctl_run *run)
 	if (r != 0)
 		return ctl_usage(run->ctl->command,
 		    "cannot read --sign-key \"%s\": %s", path,
-		    r > 0 ? "it is too long for a key" : strerror(-r));
+		    r > 0 ? "it is too long for a key" : ctl_fault_text(r));
 	if (pn_private_key_parse(pn_buf_str(&pem), &run->sign_key, &error) < 0)
 		return ctl_usage(run->ctl->command, "--sign-key \"%s\": %s",
 		    path, error.text);

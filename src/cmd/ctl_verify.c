@@ -138,7 +138,7 @@ ctl_verify(struct ctl *ctl)
 	r = ctl_file_read(path, PN_CAPTURE_BYTES_MAX, &raw);
 	if (r < 0)
 		return ctl_usage(ctl->command, "cannot read capture \"%s\": %s",
-		    path, strerror(-r));
+		    path, ctl_fault_text(r));
 	if (arena == NULL ||
 	    judge(ctl, arena, pn_buf_str(&raw), r > 0, &notification) < 0) {
 		ctl_complain("could not verify \"%s\": out of memory", path);

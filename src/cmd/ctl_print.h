@@ -1,0 +1,80 @@
+/*
+ * How the commands speak and what they read and write: complaints, results,
+ * tables, connection strings, files. Private to src/cmd; one thread at a time
+ * but for ctl_complain().
+ */
+#ifndef PN_CTL_PRINT_H
+#define PN_CTL_PRINT_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "paynotify/buf.h"
+#include "paynotify/compiler.h"
+#include "paynotify/conf.h"
+#include "paynotify/error.h"
+#include "paynotify/event.h"
+
+struct ctl_command;
+
+enum {
+	CTL_OUTPUT_BYTES_MAX = 64 << 20,
+	CTL_COLUMNS_MAX = 10,
+};
+
+/* ctl_print.c: complaints go to stderr, one line each, with the program's
+ * name in front. ctl_usage adds where the help is and returns CTL_USAGE. */
+void ctl_complain(const char *fmt, ...) PN_PRINTF(1, 2);
+int ctl_usage(const struct ctl_command *command, const char *fmt, ...)
+    PN_PRINTF(2, 3);
+/* "no such file or directory", of a negative errno */
+const char *ctl_fault_text(int r);
+/* Text from outside, safe for a terminal: control characters and ones that
+ * change the direction of writing become \xNN or \uNNNN. */
+void ctl_add_clean(struct pn_buf *out, struct pn_str text);
+/* `"name":"text"`, or null where text is empty; a comma before it unless it
+ * comes right behind `{`. */
+void ctl_add_member(struct pn_buf *out, const char *name, struct pn_str text);
+void ctl_add_number(struct pn_buf *out, const char *name, int64_t value);
+/* "88.88 CNY", by the currency's number of decimals. */
+void ctl_add_money(struct pn_buf *out, int64_t minor, struct pn_str currency);
+/* 2026-03-01T02:00:05Z, or "" for PN_MOMENT_NONE */
+void ctl_add_time(struct pn_buf *out, int64_t us);
+/* Writes the buffer to stdout and empties it. CTL_DONE; CTL_REFUSED, told, when
+ * it could not be written or built. */
+int ctl_flush(struct pn_buf *out);
+
+/* ctl_table.c: rows of cells, aligned by what a terminal shows of them. */
+struct ctl_table;
+struct ctl_table *
+ctl_table_new(const char *const *titles, size_t columns) PN_MUSTCHECK;
+void ctl_table_free(struct ctl_table *table);
+void ctl_table_freep(struct ctl_table **table);
+/* The next cell of the row that is being filled; cleaned. 0 or -ENOMEM. */
+int ctl_table_cell(struct ctl_table *table, struct pn_str text) PN_MUSTCHECK;
+/* Appends the rows so far to out (with titles the first time) and drops them;
+ * the widths stay. */
+void
+ctl_table_print(struct ctl_table *table, bool reversed, struct pn_buf *out);
+size_t ctl_table_rows(const struct ctl_table *table);
+/* Columns that a terminal needs for UTF-8 text. */
+size_t ctl_text_width(struct pn_str text);
+
+/* ctl_dsn.c: a connection string that may be shown: without the password. */
+void ctl_dsn_redact(const char *dsn, struct pn_buf *out);
+/* Tells a database fault: where, why, and what to do. Returns CTL_REFUSED. */
+int ctl_database_complain(
+    const struct pn_conf *conf, const char *dsn, const struct pn_error *error);
+
+/* ctl_event_text.c: one line a field */
+void ctl_event_add_text(struct pn_buf *out, const struct pn_event_row *row);
+void ctl_payload_add_text(struct pn_buf *out, struct pn_str payload);
+
+/* ctl_file.c: a whole file, "-" is stdin. 0; 1 when it is longer than max;
+ * -errno. */
+int ctl_file_read(
+    const char *path, size_t bytes_max, struct pn_buf *ret_bytes) PN_MUSTCHECK;
+int ctl_file_write(const char *path, struct pn_str bytes) PN_MUSTCHECK;
+
+#endif
