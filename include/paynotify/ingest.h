@@ -27,6 +27,10 @@ void pn_ingest_close(struct pn_ingest *ingest);
 const struct pn_store_key *pn_ingest_keys(const struct pn_ingest *ingest,
     size_t *ret_count);
 void pn_ingest_set_store(struct pn_ingest *ingest, struct pn_store *store);
+/* How an outcome is answered, for the receipts of what is refused: the table is
+ * the http layer's. Before the first request. */
+void pn_ingest_set_statuses(struct pn_ingest *ingest,
+    unsigned (*status_of)(enum pn_outcome outcome));
 
 struct pn_route; /* an account of this ingest */
 

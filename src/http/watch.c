@@ -1,0 +1,316 @@
+/*
+ * The list of open connections: how many there are in all and of each peer, and
+ * a watchdog that ends those that take too long.
+ *
+ * libmicrohttpd's own timeout restarts with every byte, so a client that sends
+ * one byte a second holds a connection for ever. Here each connection has a
+ * deadline that bytes do not move:
+ *
+ *   opened, or a request completed   now + idle_timeout + request_timeout
+ *   headers complete                 now + request_timeout (the body)
+ *   waits for the pipeline           none: commit_timeout bounds that
+ *   reply queued                     now + request_timeout (a slow reader)
+ *
+ * One thread looks through the list a few times a second and calls shutdown()
+ * on what is late; libmicrohttpd then sees the end of the stream and cleans up
+ * as usual. The descriptor cannot be another connection's by then: removing from
+ * the list takes the same mutex and comes before the close.
+ *
+ * libmicrohttpd's limit per address exempts nobody, and counts a proxy's clients
+ * as the proxy: so peers are counted here, and loopback, unix sockets and trusted
+ * proxies are not. Threads that accept at the same moment may let in one more
+ * each; the limit is there to stop thousands.
+ */
+#include <assert.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "paynotify/log.h"
+#include "paynotify/metrics.h"
+
+#include "http_internal.h"
+
+enum { BUCKETS = 1024 };
+
+static const int64_t tick_us_min = 10 * PN_MILLISECOND_US;
+static const int64_t tick_us_max = 500 * PN_MILLISECOND_US;
+
+struct counted_peer {
+	struct counted_peer *next;
+	unsigned char key[16];
+	int64_t count;
+};
+
+struct pn_watch {
+	struct pn_watch_options options;
+	pthread_mutex_t lock; /* all below */
+	pthread_cond_t stop_changed;
+	pthread_t thread;
+	bool stop;
+	int64_t count;
+	uint64_t seed;
+	struct pn_conn *first;
+	struct counted_peer *peers[BUCKETS];
+};
+
+/* -- peers ----------------------------------------------------------------- */
+
+static struct counted_peer **
+peer_slot(struct pn_watch *watch, const struct pn_peer *peer)
+{
+	unsigned char key[16];
+	struct counted_peer **slot;
+
+	pn_peer_key(peer, key);
+	slot = &watch->peers[pn_peer_hash(key, watch->seed) % BUCKETS];
+	while (*slot != NULL && memcmp((*slot)->key, key, 16) != 0)
+		slot = &(*slot)->next;
+	return slot;
+}
+
+static bool
+is_exempt(const struct pn_watch *watch, const struct pn_peer *peer)
+{
+	return pn_peer_is_loopback(peer) ||
+	       pn_conf_cidrs_match(
+		   watch->options.trusted, pn_str_from(peer->text));
+}
+
+static bool
+peer_add(struct pn_watch *watch, const struct pn_peer *peer)
+{
+	struct counted_peer **slot = peer_slot(watch, peer);
+
+	if (*slot == NULL) {
+		*slot = calloc(1, sizeof(**slot));
+		if (*slot == NULL)
+			return false; /* uncounted: better than refused */
+		pn_peer_key(peer, (*slot)->key);
+	}
+	(*slot)->count++;
+	return true;
+}
+
+static void
+peer_drop(struct pn_watch *watch, const struct pn_peer *peer)
+{
+	struct counted_peer **slot = peer_slot(watch, peer), *gone = *slot;
+
+	assert(gone != NULL && gone->count > 0);
+	if (--gone->count == 0) {
+		*slot = gone->next;
+		free(gone);
+	}
+}
+
+bool
+pn_watch_admits(struct pn_watch *watch, const struct pn_peer *peer)
+{
+	bool exempt = is_exempt(watch, peer), admitted;
+
+	(void)pthread_mutex_lock(&watch->lock);
+	admitted = watch->count < watch->options.connections_max;
+	if (admitted && !exempt) {
+		struct counted_peer *counted = *peer_slot(watch, peer);
+
+		admitted =
+		    counted == NULL ||
+		    counted->count < watch->options.connections_per_peer_max;
+	}
+	(void)pthread_mutex_unlock(&watch->lock);
+	return admitted;
+}
+
+/* -- the list --------------------------------------------------------------- */
+
+struct pn_conn *
+pn_watch_add(struct pn_watch *watch, int fd, const struct pn_peer *peer)
+{
+	struct pn_conn *conn = calloc(1, sizeof(*conn));
+
+	assert(fd >= 0);
+	if (conn == NULL)
+		return NULL;
+	conn->fd = fd;
+	conn->peer = *peer;
+	pn_watch_idle(watch, conn);
+	(void)pthread_mutex_lock(&watch->lock);
+	if (!is_exempt(watch, peer))
+		conn->counted = peer_add(watch, peer);
+	conn->next = watch->first;
+	if (watch->first != NULL)
+		watch->first->prev = conn;
+	watch->first = conn;
+	watch->count++;
+	(void)pthread_mutex_unlock(&watch->lock);
+	pn_metric_add(PN_METRIC_CONNECTIONS, 1);
+	return conn;
+}
+
+void
+pn_watch_remove(struct pn_watch *watch, struct pn_conn *conn)
+{
+	(void)pthread_mutex_lock(&watch->lock);
+	assert(watch->count > 0);
+	if (conn->counted)
+		peer_drop(watch, &conn->peer);
+	if (conn->prev != NULL)
+		conn->prev->next = conn->next;
+	else
+		watch->first = conn->next;
+	if (conn->next != NULL)
+		conn->next->prev = conn->prev;
+	watch->count--;
+	(void)pthread_mutex_unlock(&watch->lock);
+	pn_metric_add(PN_METRIC_CONNECTIONS, -1);
+	free(conn);
+}
+
+/* -- deadlines --------------------------------------------------------------- */
+
+static void
+set_deadline(struct pn_conn *conn, int64_t deadline_us)
+{
+	/* Nothing else is published with it. */
+	atomic_store_explicit(
+	    &conn->deadline_us, deadline_us, memory_order_relaxed);
+}
+
+void
+pn_watch_idle(const struct pn_watch *watch, struct pn_conn *conn)
+{
+	set_deadline(conn, pn_clock_monotonic_us() +
+			       watch->options.idle_timeout_us +
+			       watch->options.request_timeout_us);
+}
+
+void
+pn_watch_request(const struct pn_watch *watch, struct pn_conn *conn)
+{
+	set_deadline(
+	    conn, pn_clock_monotonic_us() + watch->options.request_timeout_us);
+}
+
+void
+pn_watch_pause(struct pn_conn *conn)
+{
+	set_deadline(conn, PN_DEADLINE_NONE);
+}
+
+/* -- the watchdog ------------------------------------------------------------ */
+
+static void
+cut_late(struct pn_watch *watch)
+{
+	int64_t now_us = pn_clock_monotonic_us();
+
+	for (struct pn_conn *c = watch->first; c != NULL; c = c->next) {
+		if (atomic_load_explicit(
+			&c->deadline_us, memory_order_relaxed) > now_us)
+			continue;
+		set_deadline(c, PN_DEADLINE_NONE);
+		pn_log(PN_LOG_DEBUG,
+		    &(struct pn_log_about){ .peer = c->peer.text },
+		    "closing a connection that took too long");
+		(void)shutdown(c->fd, SHUT_RDWR);
+	}
+}
+
+static int64_t
+tick_us(const struct pn_watch_options *options)
+{
+	int64_t tick = options->request_timeout_us / 8;
+
+	if (tick > tick_us_max)
+		tick = tick_us_max;
+	return tick < tick_us_min ? tick_us_min : tick;
+}
+
+static void *
+watch_run(void *payload)
+{
+	struct pn_watch *watch = payload;
+	int64_t tick = tick_us(&watch->options);
+
+	(void)pthread_mutex_lock(&watch->lock);
+	while (!watch->stop) {
+		int64_t next_us = pn_clock_monotonic_us() + tick;
+		struct timespec at = {
+			.tv_sec = (time_t)(next_us / PN_SECOND_US),
+			.tv_nsec = (long)(next_us % PN_SECOND_US) * 1000,
+		};
+
+		(void)pthread_cond_timedwait(
+		    &watch->stop_changed, &watch->lock, &at);
+		if (!watch->stop)
+			cut_late(watch);
+	}
+	(void)pthread_mutex_unlock(&watch->lock);
+	return NULL;
+}
+
+static int
+watch_start(struct pn_watch *watch)
+{
+	pthread_condattr_t attributes;
+	int r = pthread_condattr_init(&attributes);
+
+	if (r != 0)
+		return -r;
+	(void)pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
+	r = pthread_cond_init(&watch->stop_changed, &attributes);
+	(void)pthread_condattr_destroy(&attributes);
+	if (r != 0)
+		return -r;
+	r = pthread_mutex_init(&watch->lock, NULL);
+	if (r == 0) {
+		r = pthread_create(&watch->thread, NULL, watch_run, watch);
+		if (r == 0)
+			return 0;
+		(void)pthread_mutex_destroy(&watch->lock);
+	}
+	(void)pthread_cond_destroy(&watch->stop_changed);
+	return -r;
+}
+
+int
+pn_watch_open(const struct pn_watch_options *options,
+    struct pn_watch **ret_watch, struct pn_error *ret_error)
+{
+	struct pn_watch *watch = calloc(1, sizeof(*watch));
+	int r;
+
+	assert(options->connections_max > 0);
+	if (watch == NULL)
+		return pn_error_set(ret_error, -ENOMEM, "out of memory");
+	watch->options = *options;
+	watch->seed =
+	    (uint64_t)(uintptr_t)watch ^ (uint64_t)pn_clock_realtime_us();
+	r = watch_start(watch);
+	if (r < 0) {
+		free(watch);
+		return pn_error_set(ret_error, r,
+		    "could not start the connection watchdog: %s",
+		    strerrordesc_np(-r));
+	}
+	*ret_watch = watch;
+	return 0;
+}
+
+void
+pn_watch_close(struct pn_watch *watch)
+{
+	if (watch == NULL)
+		return;
+	(void)pthread_mutex_lock(&watch->lock);
+	watch->stop = true;
+	(void)pthread_cond_signal(&watch->stop_changed);
+	(void)pthread_mutex_unlock(&watch->lock);
+	(void)pthread_join(watch->thread, NULL);
+	assert(watch->first == NULL && watch->count == 0);
+	(void)pthread_cond_destroy(&watch->stop_changed);
+	(void)pthread_mutex_destroy(&watch->lock);
+	free(watch);
+}

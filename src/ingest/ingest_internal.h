@@ -1,0 +1,68 @@
+/*
+ * What the files of src/ingest share: accounts as routes, request ids, and what
+ * is said about a request (log, metrics, receipts). Any thread, except opening
+ * and closing.
+ */
+#ifndef PN_INGEST_INTERNAL_H
+#define PN_INGEST_INTERNAL_H
+
+#include "paynotify/ingest.h"
+#include "paynotify/log.h"
+
+struct pn_route {
+	const struct pn_provider *provider;
+	const struct pn_conf_account *conf;
+	void *account;	    /* the provider's */
+	struct pn_str path; /* "/notify/alipay/shop1" */
+	struct pn_str name; /* "notify/alipay": the store's request_path */
+};
+
+struct pn_ingest {
+	struct pn_arena *arena; /* paths, names */
+	struct pn_route *routes; /* ordered by path */
+	size_t route_count;
+	struct pn_store_key *keys; /* ordered, each once */
+	size_t key_count, key_size;
+	struct pn_store *store;
+	unsigned (*status_of)(enum pn_outcome outcome);
+	/* Strangers can cause any of these lines: one a second of each. */
+	struct pn_log_gate refused_gates[PN_VERDICT_COUNT];
+	struct pn_log_gate unavailable_gate, rate_gate, length_gate;
+};
+
+/* -- request ids (request_id.c) ------------------------------------------- */
+
+enum { PN_REQUEST_ID_TEXT_BYTES = 37 };
+
+/* A UUID of version 7 (RFC 9562): ordered by time, so that receipts grow at
+ * one end of their index. */
+void pn_request_id_make(int64_t now_us,
+    unsigned char ret_id[PN_REQUEST_ID_BYTES]);
+void pn_request_id_text(const unsigned char id[PN_REQUEST_ID_BYTES],
+    char ret_text[PN_REQUEST_ID_TEXT_BYTES]);
+
+/* -- what a verdict means (outcome.c), pure --------------------------------- */
+
+enum pn_outcome pn_ingest_outcome(enum pn_verdict verdict);
+enum pn_metric pn_ingest_metric(enum pn_verdict verdict);
+/* Short text for a reply; the same for all causes of an outcome. */
+const char *pn_ingest_message(enum pn_outcome outcome);
+
+/* -- what is told (report.c) ------------------------------------------------ */
+
+/* One line about a request that was not accepted; unverified ones are gated. */
+void pn_report_refused(struct pn_ingest_job *job);
+void pn_report_rate_limited(struct pn_ingest_job *job);
+void pn_report_alarm(struct pn_ingest_job *job);
+void pn_report_conflict(struct pn_ingest_job *job);
+void pn_report_unavailable(struct pn_ingest_job *job, const char *why);
+void pn_report_cut(struct pn_ingest_job *job, const char *why);
+/* A lossy receipt of a request that was refused unverified. */
+void pn_report_receipt(struct pn_ingest_job *job, const char *verdict,
+    const char *reason, unsigned status);
+
+/* "Name: value LF" of the provider's evidence headers. data NULL: no memory. */
+struct pn_str pn_evidence_headers(const struct pn_provider *provider,
+    const struct pn_request *request, struct pn_arena *arena);
+
+#endif

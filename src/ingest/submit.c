@@ -1,0 +1,326 @@
+/*
+ * The pipeline: one request in, one outcome out.
+ *
+ *   verify --accepted-----------> record the events ----+
+ *     |                                                 +--> store --> done()
+ *     +-----verified, refused --> quarantine -----------+
+ *     |
+ *     +-----unverified ---------> receipt (lossy), done() at once
+ *
+ * Nothing unverified reaches the store's statement, and nothing verified is
+ * answered before it is committed: a signed message that cannot be recorded is
+ * quarantined first, and its refusal is told only then (503 when it could not
+ * be committed), or the provider's evidence would exist nowhere.
+ *
+ * A reply is rendered from the outcome in the dialect of this request; that of a
+ * success before the submission, because the store keeps it with the key (and
+ * because after the commit nothing must be able to fail). When rendering
+ * fails (memory) the reply is an empty 503: never a success by accident.
+ *
+ * Quarantine entries are told apart by subject (the notification's id, else a
+ * digest of the body) and fingerprint: of the events if they were read, else of
+ * the payload, else of the body. Ciphertexts and signatures are made anew at each
+ * retry, so the decrypted payload is the better witness of "the same message".
+ */
+#include <assert.h>
+#include <errno.h>
+#include <string.h>
+
+#include "paynotify/encode.h"
+#include "paynotify/metrics.h"
+#include "paynotify/moment.h"
+
+#include "ingest_internal.h"
+
+/* -- the end ------------------------------------------------------------------------- */
+
+static int
+render(struct pn_ingest_job *job, enum pn_outcome outcome)
+{
+	const struct pn_provider *provider = job->route->provider;
+
+	assert((unsigned)outcome < PN_OUTCOME_COUNT);
+	job->outcome = outcome;
+	job->reply = (struct pn_reply){ .body = PN_STR("") };
+	return provider->reply(job->notification.dialect, outcome,
+	    pn_ingest_message(outcome), job->arena, &job->reply);
+}
+
+/* Sets outcome and reply; what cannot be rendered is unavailable. */
+static void
+decide(struct pn_ingest_job *job, enum pn_outcome outcome)
+{
+	if (render(job, outcome) != 0) {
+		job->outcome = PN_OUTCOME_UNAVAILABLE;
+		job->reply = (struct pn_reply){ .body = PN_STR(""),
+			.content_type = "text/plain" };
+	}
+	if (job->outcome == PN_OUTCOME_UNAVAILABLE)
+		pn_metric_add(PN_METRIC_UNAVAILABLE, 1);
+}
+
+static void
+finish(struct pn_ingest_job *job, enum pn_outcome outcome)
+{
+	decide(job, outcome);
+	job->done(job);
+	job->release(job);
+}
+
+/* How this outcome is answered to this request. */
+static unsigned
+status_of(const struct pn_ingest_job *job, enum pn_outcome outcome)
+{
+	if (job->reply.status_is_200)
+		return 200;
+	return job->ingest->status_of == NULL ? 0
+					      : job->ingest->status_of(outcome);
+}
+
+/* -- the store's answer ---------------------------------------------------------------- */
+
+static enum pn_outcome
+outcome_of_recorded(struct pn_ingest_job *job, enum pn_store_verdict verdict)
+{
+	switch (verdict) {
+	case PN_STORE_RECORDED:
+	case PN_STORE_DUPLICATE: return PN_OUTCOME_SUCCESS;
+	case PN_STORE_QUARANTINED:
+	case PN_STORE_CONFLICT:
+		pn_report_conflict(job);
+		return PN_OUTCOME_CONFLICT;
+	case PN_STORE_UNAVAILABLE: break;
+	}
+	pn_report_unavailable(job, "not committed in time");
+	return PN_OUTCOME_UNAVAILABLE;
+}
+
+/* From a store thread. */
+static void
+store_done(struct pn_submission *submission, enum pn_store_verdict verdict,
+    void *payload)
+{
+	struct pn_ingest_job *job = payload;
+	enum pn_outcome outcome;
+
+	assert(submission == &job->submission);
+	if (submission->quarantine_reason == NULL) {
+		outcome = outcome_of_recorded(job, verdict);
+	} else if (verdict == PN_STORE_UNAVAILABLE) {
+		pn_report_unavailable(job, "not committed in time");
+		outcome = PN_OUTCOME_UNAVAILABLE;
+	} else {
+		outcome = pn_ingest_outcome(job->notification.verdict);
+		assert(outcome != PN_OUTCOME_SUCCESS);
+	}
+	/* The success was rendered beforehand. */
+	if (outcome != PN_OUTCOME_SUCCESS)
+		decide(job, outcome);
+	assert(
+	    job->outcome == outcome || job->outcome == PN_OUTCOME_UNAVAILABLE);
+	job->done(job);
+}
+
+static void
+store_release(struct pn_submission *submission, void *payload)
+{
+	struct pn_ingest_job *job = payload;
+
+	assert(submission == &job->submission);
+	job->release(job);
+}
+
+/* -- to the store ------------------------------------------------------------------------ */
+
+static int
+fill_submission(struct pn_ingest_job *job)
+{
+	const struct pn_route *route = job->route;
+	const struct pn_notification *n = &job->notification;
+	struct pn_submission *s = &job->submission;
+
+	*s = (struct pn_submission){
+		.provider = pn_str_from(route->provider->name),
+		.tenant = pn_str_from(route->conf->tenant),
+		.route = route->name,
+		.peer = job->request->peer,
+		.notify_id = n->notify_id,
+		.events = n->events,
+		.event_count = n->event_count,
+		.headers = pn_evidence_headers(
+		    route->provider, job->request, job->arena),
+		.body = job->request->body,
+		.payload = n->payload,
+		.done = store_done,
+		.release = store_release,
+		.payload_pointer = job,
+	};
+	if (s->headers.data == NULL || render(job, PN_OUTCOME_SUCCESS) != 0)
+		return -ENOMEM;
+	s->success_body = job->reply.body;
+	s->refused_status = (int)status_of(job, PN_OUTCOME_CONFLICT);
+	memcpy(s->request_id, job->request_id, PN_REQUEST_ID_BYTES);
+	memcpy(s->key_fingerprint, n->key_fingerprint, PN_SHA256_BYTES);
+	return 0;
+}
+
+static void
+quarantine_fingerprint(
+    const struct pn_ingest_job *job, unsigned char ret_digest[PN_SHA256_BYTES])
+{
+	const struct pn_notification *n = &job->notification;
+
+	if (n->payload.len > 0)
+		pn_sha256(n->payload, ret_digest);
+	else
+		pn_sha256(job->request->body, ret_digest);
+}
+
+static int
+fill_quarantine(struct pn_ingest_job *job)
+{
+	const struct pn_notification *n = &job->notification;
+	struct pn_submission *s = &job->submission;
+	unsigned char digest[PN_SHA256_BYTES];
+	char hex[2 * PN_SHA256_BYTES + 1];
+
+	s->events = NULL;
+	s->event_count = 0;
+	s->success_body = (struct pn_str){ NULL, 0 };
+	s->refused_status = (int)status_of(job, pn_ingest_outcome(n->verdict));
+	s->quarantine_verdict = pn_str_from(pn_verdict_name(n->verdict));
+	s->quarantine_reason =
+	    n->reason[0] == '\0' ? pn_verdict_name(n->verdict) : n->reason;
+	quarantine_fingerprint(job, s->quarantine_fingerprint);
+	s->quarantine_subject = n->notify_id;
+	if (n->notify_id.len > 0)
+		return 0;
+	pn_sha256(job->request->body, digest);
+	pn_hex_lower(digest, sizeof(digest), hex);
+	s->quarantine_subject =
+	    pn_arena_copy(job->arena, (struct pn_str){ hex, sizeof(hex) - 1 });
+	return s->quarantine_subject.data == NULL ? -ENOMEM : 0;
+}
+
+static void
+submit_verified(struct pn_ingest_job *job)
+{
+	const struct pn_notification *n = &job->notification;
+	int r = fill_submission(job);
+
+	assert(n->verified);
+	if (r == 0 && n->verdict == PN_VERDICT_ACCEPTED) {
+		assert(n->event_count > 0);
+		assert(n->event_count <= PN_EVENTS_PER_NOTIFICATION_MAX);
+		if (n->alarm)
+			pn_report_alarm(job);
+	} else if (r == 0) {
+		pn_metric_add(pn_ingest_metric(n->verdict), 1);
+		pn_report_refused(job);
+		r = fill_quarantine(job);
+	}
+	if (r < 0) {
+		pn_report_unavailable(job, "out of memory");
+		finish(job, PN_OUTCOME_UNAVAILABLE);
+		return;
+	}
+	if (job->ingest->store == NULL ||
+	    pn_store_submit(job->ingest->store, &job->submission) != 0) {
+		pn_report_unavailable(
+		    job, "the database is away or the queue is full");
+		finish(job, PN_OUTCOME_UNAVAILABLE);
+	}
+}
+
+/* -- the beginning ------------------------------------------------------------------------ */
+
+static void
+refuse_unverified(struct pn_ingest_job *job)
+{
+	const struct pn_notification *n = &job->notification;
+
+	if (job->rate_limited != NULL && job->rate_limited(job)) {
+		pn_metric_add(PN_METRIC_REFUSED_RATE, 1);
+		pn_report_rate_limited(job);
+		finish(job, PN_OUTCOME_RATE_LIMITED);
+		return;
+	}
+	pn_metric_add(pn_ingest_metric(n->verdict), 1);
+	pn_report_refused(job);
+	decide(job, pn_ingest_outcome(n->verdict));
+	pn_report_receipt(job, pn_verdict_name(n->verdict), n->reason,
+	    status_of(job, job->outcome));
+	job->done(job);
+	job->release(job);
+}
+
+void
+pn_ingest_submit(struct pn_ingest *ingest, struct pn_ingest_job *job)
+{
+	int64_t now_us = pn_clock_realtime_us();
+	struct pn_notification *n = &job->notification;
+	int r;
+
+	assert(job->route != NULL && job->done != NULL);
+	job->ingest = ingest;
+	*n = (struct pn_notification){ .reason = "" };
+	pn_metric_add(PN_METRIC_REQUESTS, 1);
+	pn_request_id_make(now_us, job->request_id);
+	r = job->route->provider->verify(
+	    job->route->account, job->request, now_us, job->arena, n);
+	if (r < 0) {
+		n->dialect = job->route->provider->dialect_of(job->request);
+		pn_report_unavailable(job, "out of memory");
+		finish(job, PN_OUTCOME_UNAVAILABLE);
+		return;
+	}
+	assert(n->reason != NULL);
+	assert(n->verdict != PN_VERDICT_ACCEPTED || n->verified);
+	if (n->probe)
+		pn_metric_add(PN_METRIC_SIGNATURE_PROBES, 1);
+	if (n->verified)
+		submit_verified(job);
+	else
+		refuse_unverified(job);
+}
+
+/* -- refused before there was a whole request ------------------------------------------------ */
+
+static const struct refusal_row {
+	enum pn_outcome outcome;
+	const char *reason;
+	unsigned status; /* 0: of the outcome */
+} refusal_rows[] = {
+	[PN_REFUSE_BODY_OVER_LIMIT] = { PN_OUTCOME_MALFORMED,
+	    "body over the limit", 413 },
+	[PN_REFUSE_LENGTH_AMBIGUOUS] = { PN_OUTCOME_MALFORMED,
+	    "ambiguous length: Content-Length twice, not a number, or with"
+	    " Transfer-Encoding",
+	    0 },
+	[PN_REFUSE_QUEUE_FULL] = { PN_OUTCOME_UNAVAILABLE, "shutting down", 0 },
+};
+
+void
+pn_ingest_refuse(struct pn_ingest *ingest, struct pn_ingest_job *job,
+    enum pn_ingest_refusal why)
+{
+	const struct refusal_row *row = &refusal_rows[why];
+
+	assert((unsigned)why < PN_COUNT(refusal_rows));
+	job->ingest = ingest;
+	job->notification = (struct pn_notification){
+		.verdict = PN_VERDICT_MALFORMED,
+		.reason = row->reason,
+		.dialect = job->route->provider->dialect_of(job->request),
+	};
+	pn_metric_add(PN_METRIC_REQUESTS, 1);
+	pn_request_id_make(pn_clock_realtime_us(), job->request_id);
+	decide(job, row->outcome);
+	if (row->outcome == PN_OUTCOME_UNAVAILABLE)
+		return; /* the sender comes again; nothing to tell */
+	pn_metric_add(PN_METRIC_REFUSED_MALFORMED, 1);
+	pn_report_cut(job, row->reason);
+	pn_report_receipt(job, pn_verdict_name(PN_VERDICT_MALFORMED),
+	    row->reason,
+	    row->status != 0 ? row->status : status_of(job, row->outcome));
+}
