@@ -220,14 +220,14 @@ ZERO = [
     ("events that share a key",
      "SELECT count(*) - count(DISTINCT (tenant, key)) FROM paynotify.events"),
     ("events without a receipt",
-     "SELECT count(*) FROM paynotify.events e WHERE NOT EXISTS"
+     "SELECT count(*) FROM paynotify.event_log e WHERE NOT EXISTS"
      " (SELECT FROM paynotify.receipts r WHERE r.id = e.receipt_id)"),
     ("events without evidence",
-     "SELECT count(*) FROM paynotify.events e WHERE NOT EXISTS"
+     "SELECT count(*) FROM paynotify.event_log e WHERE NOT EXISTS"
      " (SELECT FROM paynotify.evidence v WHERE v.receipt_id = e.receipt_id)"),
     ("evidence of no event",
      "SELECT count(*) FROM paynotify.evidence v WHERE NOT EXISTS"
-     " (SELECT FROM paynotify.events e WHERE e.receipt_id = v.receipt_id)"),
+     " (SELECT FROM paynotify.event_log e WHERE e.receipt_id = v.receipt_id)"),
     ("keys without an event, less events without a key",
      "SELECT (SELECT count(*) FROM paynotify.idempotency_keys)"
      " - (SELECT count(*) FROM paynotify.events)"),

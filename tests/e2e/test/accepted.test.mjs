@@ -129,7 +129,7 @@ test('wechat: v2 and v3 of one payment are one event', async () => {
 test('every accepted notification has evidence and each request a receipt', async () => {
   assert.equal(await sql('SELECT count(*) FROM paynotify.events'),
     await sql('SELECT count(DISTINCT id) FROM paynotify.events'));
-  assert.equal(await sql(`SELECT count(*) FROM paynotify.events e WHERE NOT EXISTS
+  assert.equal(await sql(`SELECT count(*) FROM paynotify.event_log e WHERE NOT EXISTS
     (SELECT FROM paynotify.evidence v WHERE v.receipt_id = e.receipt_id)`), '0');
   assert.ok(+await sql('SELECT count(*) FROM paynotify.receipts') >= 20);
 });

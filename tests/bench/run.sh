@@ -1,0 +1,50 @@
+#!/bin/bash
+# The bench: what is promised of speed and memory, as ratios in one run. Takes
+# about ten minutes; needs a machine that is otherwise idle.
+#
+#   tests/bench/run.sh [--build DIR] [--runs N] [--seconds S] [--write]
+#                      [--only STAGE...]
+#
+# Stages: throughput added archive lone memory start (see bench.py). --write
+# makes tests/bench/RESULTS.md anew.
+set -euo pipefail
+here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
+root=$(cd "$here/../.." && pwd)
+. "$here/../lib/pg.sh"
+. "$here/../lib/packages.sh"
+
+build=$root/build/release more=()
+while [ $# -gt 0 ]; do
+    case $1 in
+    --build) build=$(cd "$2" && pwd); shift ;;
+    --write) more+=(--write "$here/RESULTS.md") ;;
+    *) more+=("$1") ;;
+    esac
+    shift
+done
+packages_need postgresql-15 postgresql-contrib python3-fastapi python3-uvicorn \
+    python3-asyncpg python3-uvloop python3-httptools python3-cryptography
+packages_node
+if [ ! -f "$build/build.ninja" ]; then
+    (cd "$root" && cmake --preset "$(basename "$build")" >/dev/null)
+fi
+ninja -C "$build" paynotifyd paynotifyctl load >/dev/null
+peer=$here/peers/node
+[ -d "$peer/node_modules" ] || (cd "$peer" && npm ci --no-audit --no-fund >/dev/null)
+
+dir=$(mktemp -d "${TMPDIR:-/tmp}/pn-bench.XXXXXX")
+finish() { pg_stop; rm -rf "$dir"; }
+trap finish EXIT
+trap 'exit 130' INT TERM
+# A quarter of the memory, as the manual of PostgreSQL advises.
+buffers=$(awk '/^MemTotal/ { print int($2 / 4096) }' /proc/meminfo)
+export PN_PG_CONF="shared_buffers = ${buffers}MB
+checkpoint_timeout = 30min
+max_wal_size = 16GB
+autovacuum_naptime = 10min"
+pg_start
+# The keys that all requests are signed with.
+node "$here/gen.mjs" --out "$dir" --n 1 >/dev/null
+python3 -B "$here/bench.py" --build "$build" --dir "$dir" \
+    --conf-sh "$here/../lib/conf.sh" \
+    --pg-pid "$(head -1 "$PN_PG_DIR/data/postmaster.pid")" "${more[@]}"
