@@ -59,7 +59,7 @@ reserve(struct pn_buf *buf, size_t len)
 	size = buf->size == 0 ? FIRST_BYTES : buf->size * 2;
 	if (size < need)
 		size = need;
-	if (size > buf->max + 1)
+	if (size - 1 > buf->max) /* max + 1 may wrap */
 		size = buf->max + 1;
 	data = malloc(size);
 	if (data == NULL) {
