@@ -12,6 +12,7 @@
 
 #include <assert.h>
 #include <getopt.h>
+#include <inttypes.h>
 #include <string.h>
 
 #include "paynotify/moment.h"
@@ -122,7 +123,7 @@ parse_value(const struct ctl_option *option, const char *value, int64_t now_us,
 	case CTL_NUMBER:
 		if (pn_parse_uint(text, option->max, &number) != 0 ||
 		    number < option->min)
-			return "not a number in its range";
+			return "not a whole number";
 		*(uint64_t *)target = number;
 		return NULL;
 	case CTL_UNIX:
@@ -258,6 +259,11 @@ ctl_args_parse(const struct ctl_command *command, int argc, char **argv,
 		option = &ctl_options[id];
 		wrong = parse_value(
 		    option, optarg, now_us, (char *)&args + option->offset);
+		if (wrong != NULL && option->kind == CTL_NUMBER)
+			return ctl_usage(command,
+			    "--%s \"%s\": %s from %" PRIu64 " to %" PRIu64,
+			    option->name, optarg, wrong, option->min,
+			    option->max);
 		if (wrong != NULL)
 			return ctl_usage(command, "--%s \"%s\": %s",
 			    option->name, optarg, wrong);

@@ -102,37 +102,11 @@ send_capture(struct replay *replay, const char *path)
 	return print_reply(replay, path, &reply, success);
 }
 
-/* With --to no configuration is needed. */
-static int
-find_target(struct replay *replay)
-{
-	const struct ctl_args *args = &replay->ctl->args;
-	struct pn_error error = { .text = "" };
-
-	if (args->to != NULL) {
-		if (ctl_target_parse(args->to, &replay->target, &error) != 0)
-			return ctl_usage(
-			    replay->ctl->command, "--to %s", error.text);
-		return CTL_DONE;
-	}
-	if (pn_conf_load(args->config, NULL, &replay->ctl->conf, &error) < 0) {
-		ctl_complain("%s (or give --to URL)", error.text);
-		return CTL_BAD_CONFIG;
-	}
-	if (ctl_target_of_listen(replay->ctl->conf, &replay->target, &error) !=
-	    0) {
-		ctl_complain(
-		    "[server] listen %s (or give --to URL)", error.text);
-		return CTL_BAD_CONFIG;
-	}
-	return CTL_DONE;
-}
-
 int
 ctl_replay(struct ctl *ctl)
 {
 	struct replay replay = { .ctl = ctl };
-	int r = find_target(&replay);
+	int r = ctl_target_find(ctl, &replay.target);
 
 	/* A misspelt name is told before anything is sent. */
 	for (size_t i = 0; r == CTL_DONE && i < ctl->args.operand_count; i++)

@@ -75,24 +75,44 @@ ctl_target_parse(
 
 /* A daemon that listens everywhere is reached by loopback. */
 int
-ctl_target_of_listen(const struct pn_conf *conf, struct ctl_target *ret_target,
+ctl_target_of_listen(const char *listen, struct ctl_target *ret_target,
     struct pn_error *ret_error)
 {
-	const char *listen =
-	    conf->server.listen.count == 0 ? "" : conf->server.listen.values[0];
+	struct pn_str text = pn_str_from(listen);
 	char url[PN_PATH_BYTES_MAX];
 
-	if (pn_str_starts(pn_str_from(listen), "unix:"))
+	if (pn_str_starts(text, "unix:"))
 		return ctl_target_parse(listen, ret_target, ret_error);
-	if (pn_str_starts(pn_str_from(listen), "0.0.0.0:"))
+	if (pn_str_starts(text, "0.0.0.0:"))
 		(void)snprintf(url, sizeof(url), "http://127.0.0.1%s",
 		    strchr(listen, ':'));
-	else if (pn_str_starts(pn_str_from(listen), "[::]:"))
+	else if (pn_str_starts(text, "[::]:"))
 		(void)snprintf(url, sizeof(url), "http://[::1]%s",
 		    strchr(listen, ']') + 1);
 	else
 		(void)snprintf(url, sizeof(url), "http://%s", listen);
 	return ctl_target_parse(url, ret_target, ret_error);
+}
+
+/* Without --to the daemon's own section is needed, so all of the file. */
+int
+ctl_target_find(const struct ctl *ctl, struct ctl_target *ret_target)
+{
+	PN_CLEANUP(pn_conf_freep) struct pn_conf *whole = NULL;
+	struct pn_error error = { .text = "" };
+
+	if (ctl->args.to != NULL) {
+		if (ctl_target_parse(ctl->args.to, ret_target, &error) != 0)
+			return ctl_usage(ctl->command, "--to %s", error.text);
+		return CTL_DONE;
+	}
+	if (pn_conf_load(ctl->args.config, NULL, &whole, &error) < 0 ||
+	    ctl_target_of_listen(
+		whole->server.listen.values[0], ret_target, &error) != 0) {
+		ctl_complain("%s (or give --to URL)", error.text);
+		return CTL_BAD_CONFIG;
+	}
+	return CTL_DONE;
 }
 
 void

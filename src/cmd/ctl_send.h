@@ -18,12 +18,15 @@ struct ctl_target {
 	char path[PN_PATH_BYTES_MAX]; /* "" when the URL names none */
 };
 
-/* From --to, or the first [server] listen address. 0; 1 with a text that says
- * what is wrong with it. */
+/* --to, or else the first [server] listen address. CTL_DONE, or another exit
+ * code after telling what is wrong. */
+int ctl_target_find(
+    const struct ctl *ctl, struct ctl_target *ret_target) PN_MUSTCHECK;
+/* The two halves. 0; 1 with a text that says what is wrong. */
 int ctl_target_parse(const char *to, struct ctl_target *ret_target,
     struct pn_error *ret_error) PN_MUSTCHECK;
-int ctl_target_of_listen(const struct pn_conf *conf,
-    struct ctl_target *ret_target, struct pn_error *ret_error) PN_MUSTCHECK;
+int ctl_target_of_listen(const char *listen, struct ctl_target *ret_target,
+    struct pn_error *ret_error) PN_MUSTCHECK;
 
 /* The request as bytes for the wire. Host and Content-Length are added unless
  * the request has its own. */

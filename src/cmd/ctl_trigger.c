@@ -69,7 +69,6 @@ static int
 prepare(struct ctl_run *run)
 {
 	const struct ctl_args *args = &run->ctl->args;
-	struct pn_error error = { .text = "" };
 	struct stat st;
 	int r;
 
@@ -85,12 +84,9 @@ prepare(struct ctl_run *run)
 		    run->ctl->account->place.line);
 		return CTL_REFUSED;
 	}
-	r = args->to != NULL
-		? ctl_target_parse(args->to, &run->target, &error)
-		: ctl_target_of_listen(run->ctl->conf, &run->target, &error);
-	if (r != 0)
-		return ctl_usage(run->ctl->command, "%s %s",
-		    args->to != NULL ? "--to" : "[server] listen", error.text);
+	r = ctl_target_find(run->ctl, &run->target);
+	if (r != CTL_DONE)
+		return r;
 	if (run->target.path[0] != '\0')
 		(void)snprintf(
 		    run->path, sizeof(run->path), "%s", run->target.path);

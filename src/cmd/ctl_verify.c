@@ -28,6 +28,20 @@ malformed(struct pn_notification *ret_notification, const char *reason)
 	};
 }
 
+/* Only the account's section was read, so the limit at hand is the default;
+ * the rest is read only where it matters, and a fault in it does not. */
+static bool
+is_over_max_body(const struct ctl *ctl, size_t body_bytes)
+{
+	PN_CLEANUP(pn_conf_freep) struct pn_conf *whole = NULL;
+
+	if ((int64_t)body_bytes <= ctl->conf->server.max_body_bytes)
+		return false;
+	if (pn_conf_load(ctl->args.config, NULL, &whole, NULL) < 0)
+		return true;
+	return (int64_t)body_bytes > whole->server.max_body_bytes;
+}
+
 /* What the daemon asks before the provider: is it a request, is it too long. */
 static int
 judge(const struct ctl *ctl, struct pn_arena *arena, struct pn_str raw,
@@ -55,7 +69,7 @@ judge(const struct ctl *ctl, struct pn_arena *arena, struct pn_str raw,
 		    ret_notification, reason.data != NULL ? reason.data : "");
 		return 0;
 	}
-	if ((int64_t)request.body.len > ctl->conf->server.max_body_bytes) {
+	if (is_over_max_body(ctl, request.body.len)) {
 		malformed(ret_notification, "the body is over [server] "
 					    "max_body");
 		return 0;

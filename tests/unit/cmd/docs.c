@@ -1,0 +1,116 @@
+/*
+ * The sample configuration and paynotifyd.conf(5) against the option table:
+ * whoever adds an option, or changes a default, is told here to say so there.
+ * Run in the top folder of the project.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "ctl_print.h"
+
+enum { DOCUMENT_BYTES_MAX = 1 << 20 };
+
+/* The part of a document from the line that begins with head to the next line
+ * that begins with next; with a NUL. Fails the test when there is none. */
+static char *
+part_of(struct pn_buf *document, const char *head, const char *next)
+{
+	char *from = strstr(document->data, head), *to;
+
+	if (from == NULL)
+		fail_msg("no \"%s\"", head + 1);
+	to = strstr(from + strlen(head), next);
+	return strndup(from, to == NULL ? strlen(from) : (size_t)(to - from));
+}
+
+static struct pn_buf
+read_document(const char *path)
+{
+	struct pn_buf document = pn_buf_init(DOCUMENT_BYTES_MAX);
+
+	pn_buf_add_char(&document, '\n');
+	assert_int_equal(
+	    ctl_file_read(path, DOCUMENT_BYTES_MAX - 2, &document), 0);
+	pn_buf_add_char(&document, '\0');
+	return document;
+}
+
+/* An operator who copies the sample must get what the table says. */
+static void
+test_ctl_docs__the_sample_has_every_option_and_its_default(void **state)
+{
+	struct pn_buf sample = read_document("src/conf/paynotifyd.conf.sample");
+
+	(void)state;
+	for (size_t i = 0; i < pn_conf_option_count(); i++) {
+		struct pn_conf_option_doc o = pn_conf_option_doc(i);
+		char head[64], commented[256], set[256];
+		char *part;
+
+		(void)snprintf(head, sizeof(head), "\n[%s", o.section);
+		part = part_of(&sample, head, "\n[");
+		(void)snprintf(set, sizeof(set), "\n%s = %s", o.key,
+		    o.default_value == NULL ? "" : o.default_value);
+		(void)snprintf(commented, sizeof(commented), "\n;%s = %s",
+		    o.key, o.default_value == NULL ? "" : o.default_value);
+		if (strstr(part, set) == NULL &&
+		    (o.required || strstr(part, commented) == NULL))
+			fail_msg("the sample lacks \"%s\" in [%s]", set + 1,
+			    o.section);
+		free(part);
+	}
+	pn_buf_done(&sample);
+}
+
+static void
+test_ctl_docs__the_manual_has_every_option_and_its_default(void **state)
+{
+	struct pn_buf manual = read_document("src/cmd/man/paynotifyd.conf.5");
+
+	(void)state;
+	for (size_t i = 0; i < pn_conf_option_count(); i++) {
+		struct pn_conf_option_doc o = pn_conf_option_doc(i);
+		char head[64], item[128];
+		char *part, *entry;
+		struct pn_buf rest;
+
+		(void)snprintf(head, sizeof(head), "\n.Ss [%s", o.section);
+		part = part_of(&manual, head, "\n.Ss [");
+		(void)snprintf(
+		    item, sizeof(item), "\n.It Sy %s No = Ar ", o.key);
+		rest = (struct pn_buf){ .data = part };
+		entry = part_of(&rest, item, "\n.It ");
+		if (o.default_value != NULL &&
+		    strstr(entry, o.default_value) == NULL)
+			fail_msg("the manual does not say that [%s] %s is %s "
+				 "by default",
+			    o.section, o.key, o.default_value);
+		if (o.repeatable && strstr(entry, "repeated") == NULL)
+			fail_msg("the manual does not say that [%s] %s may be "
+				 "repeated",
+			    o.section, o.key);
+		free(entry);
+		free(part);
+	}
+	pn_buf_done(&manual);
+}
+
+int
+main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(
+		    test_ctl_docs__the_sample_has_every_option_and_its_default),
+		cmocka_unit_test(
+		    test_ctl_docs__the_manual_has_every_option_and_its_default),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
