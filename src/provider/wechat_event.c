@@ -40,8 +40,8 @@ static const struct {
 	{ "REFUNDCLOSE", "CLOSED", "refund.closed" },
 };
 
-int
-pn_wechat_refuse(const struct pn_wechat_job *job, enum pn_verdict verdict,
+void
+pn_wechat_refusal_set(const struct pn_wechat_job *job, enum pn_verdict verdict,
     const char *reason)
 {
 	assert(verdict != PN_VERDICT_ACCEPTED && verdict < PN_VERDICT_COUNT);
@@ -49,7 +49,6 @@ pn_wechat_refuse(const struct pn_wechat_job *job, enum pn_verdict verdict,
 	job->notification->verdict = verdict;
 	job->notification->reason = reason;
 	job->notification->event_count = 0;
-	return PN_WECHAT_REFUSED;
 }
 
 static bool

@@ -63,8 +63,17 @@ struct pn_wechat_job {
 enum { PN_WECHAT_REFUSED = 1 };
 
 /* Sets verdict and reason (static text) and returns PN_WECHAT_REFUSED. */
-int pn_wechat_refuse(const struct pn_wechat_job *job, enum pn_verdict verdict,
-    const char *reason);
+void pn_wechat_refusal_set(const struct pn_wechat_job *job,
+    enum pn_verdict verdict, const char *reason);
+
+/* Here, so that the compiler sees that it is never 0. */
+static inline int
+pn_wechat_refuse(const struct pn_wechat_job *job, enum pn_verdict verdict,
+    const char *reason)
+{
+	pn_wechat_refusal_set(job, verdict, reason);
+	return PN_WECHAT_REFUSED;
+}
 
 int pn_wechat_v3_verify(struct pn_wechat_job *job);
 int pn_wechat_v2_verify(struct pn_wechat_job *job);

@@ -229,6 +229,7 @@ authenticate(struct pn_wechat_job *job)
 	r = key_find(job, headers.serial, &key);
 	if (r != 0)
 		return r;
+	assert(key != NULL);
 	r = signature_check(job, &headers, key->key);
 	if (r != 0)
 		return r;
