@@ -54,15 +54,19 @@ pn_parse_int64(struct pn_str text, int64_t *ret_value)
 	return 0;
 }
 
-/* How many digits text begins with. */
-static size_t
-digits(struct pn_str text)
+/* What stands behind the digits *text begins with; *text is cut to them. */
+static struct pn_str
+take_unit(struct pn_str *text)
 {
+	struct pn_str unit;
 	size_t len = 0;
 
-	while (len < text.len && text.data[len] >= '0' && text.data[len] <= '9')
+	while (
+	    len < text->len && text->data[len] >= '0' && text->data[len] <= '9')
 		len++;
-	return len;
+	unit = (struct pn_str){ text->data + len, text->len - len };
+	text->len = len;
+	return unit;
 }
 
 int
@@ -78,13 +82,12 @@ pn_parse_duration_us(struct pn_str text, int64_t *ret_us)
 		{ "h", 3600 * PN_SECOND_US },
 		{ "d", 86400 * PN_SECOND_US },
 	};
-	size_t len = digits(text);
-	struct pn_str unit = { text.data + len, text.len - len };
+	struct pn_str unit;
 	uint64_t value;
 
 	if (text.len == 0)
 		return 1;
-	text.len = len;
+	unit = take_unit(&text);
 	if (pn_parse_uint(text, INT64_MAX, &value) != 0)
 		return 1;
 	if (unit.len == 0 && value == 0) {
@@ -105,19 +108,18 @@ pn_parse_duration_us(struct pn_str text, int64_t *ret_us)
 int
 pn_parse_size_bytes(struct pn_str text, uint64_t max, uint64_t *ret_bytes)
 {
-	size_t len = digits(text);
-	struct pn_str unit = { text.data + len, text.len - len };
+	struct pn_str unit;
 	uint64_t value, factor = 1;
 
 	if (text.len == 0)
 		return 1;
+	unit = take_unit(&text);
 	if (pn_str_is(unit, "k"))
 		factor = 1024;
 	else if (pn_str_is(unit, "m"))
 		factor = 1024 * 1024;
 	else if (unit.len != 0)
 		return 1;
-	text.len = len;
 	if (pn_parse_uint(text, max / factor, &value) != 0)
 		return 1;
 	*ret_bytes = value * factor;

@@ -90,6 +90,8 @@ test_parse__duration_needs_its_unit(void **state)
 	for (size_t i = 0; i < PN_COUNT(bad); i++)
 		assert_int_equal(
 		    pn_parse_duration_us(pn_str_from(bad[i]), &us), 1);
+	assert_int_equal(
+	    pn_parse_duration_us((struct pn_str){ NULL, 0 }, &us), 1);
 	assert_int_equal(us, 1);
 	assert_int_equal(pn_parse_duration_us(PN_STR("0"), &us), 0);
 	assert_int_equal(us, 0);
