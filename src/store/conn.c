@@ -128,8 +128,8 @@ rotate(const char *list, unsigned n)
 	if (cut == list)
 		(void)snprintf(out, len + 2, "%s", list);
 	else
-		(void)snprintf(out, len + 2, "%s,%.*s", cut,
-		    (int)(cut - list - 1), list);
+		(void)snprintf(
+		    out, len + 2, "%s,%.*s", cut, (int)(cut - list - 1), list);
 	return out;
 }
 
@@ -155,7 +155,8 @@ start(struct pn_conn *conn, const char *dsn, struct pn_error *error)
 
 	options = PQconninfoParse(dsn, &text);
 	if (options == NULL) {
-		r = fault(error, -EINVAL, text == NULL ? "out of memory" : text);
+		r = fault(
+		    error, -EINVAL, text == NULL ? "out of memory" : text);
 		PQfreemem(text);
 		return r;
 	}
@@ -203,8 +204,8 @@ pn_conn_open(struct pn_conn *conn, const char *dsn, int stop_fd,
 		status = PGRES_POLLING_FAILED;
 	while (status != PGRES_POLLING_OK) {
 		if (status == PGRES_POLLING_FAILED) {
-			r = fault(ret_error, -ECONNREFUSED,
-			    PQerrorMessage(conn->pg));
+			r = fault(
+			    ret_error, -ECONNREFUSED, PQerrorMessage(conn->pg));
 			break;
 		}
 		r = wait_socket(conn,
@@ -260,8 +261,8 @@ remember(struct pn_conn *conn, const PGresult *result)
 
 /* Takes results until the NULL. *ret_result: the last good one. */
 static int
-take_results(struct pn_conn *conn, PGresult **ret_result,
-    struct pn_error *error)
+take_results(
+    struct pn_conn *conn, PGresult **ret_result, struct pn_error *error)
 {
 	PGresult *result;
 	ExecStatusType status;
@@ -285,8 +286,7 @@ take_results(struct pn_conn *conn, PGresult **ret_result,
 			continue;
 		}
 		remember(conn, result);
-		r = fault(error, PN_CONN_REFUSED,
-		    PQresultErrorMessage(result));
+		r = fault(error, PN_CONN_REFUSED, PQresultErrorMessage(result));
 		PQclear(result);
 		if (status == PGRES_COPY_IN || status == PGRES_COPY_OUT)
 			return -ECONNRESET; /* never sent by us */
@@ -308,8 +308,8 @@ finish(struct pn_conn *conn, int sent, PGresult **ret_result,
 	if (r >= 0 && PQstatus(conn->pg) == CONNECTION_BAD)
 		r = -ECONNRESET;
 	else if (r == 0 && conn->warned)
-		return pn_error_set(error, -ECONNRESET,
-		    "the server warned at commit");
+		return pn_error_set(
+		    error, -ECONNRESET, "the server warned at commit");
 	if (r < 0) {
 		if (r == -ECONNRESET)
 			(void)fault(error, r, PQerrorMessage(conn->pg));
@@ -337,8 +337,8 @@ pn_conn_prepare(struct pn_conn *conn, const char *name, const char *sql,
 {
 	assert(conn->pg != NULL);
 	conn->warned = false;
-	return finish(conn, PQsendPrepare(conn->pg, name, sql, 0, NULL), NULL,
-	    ret_error);
+	return finish(
+	    conn, PQsendPrepare(conn->pg, name, sql, 0, NULL), NULL, ret_error);
 }
 
 int
@@ -373,5 +373,5 @@ pn_conn_alive(struct pn_conn *conn)
 	assert(conn->pg != NULL);
 	/* Nothing is expected: readable means a notice or the end. */
 	return PQconsumeInput(conn->pg) == 1 &&
-	    PQstatus(conn->pg) == CONNECTION_OK;
+	       PQstatus(conn->pg) == CONNECTION_OK;
 }

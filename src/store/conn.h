@@ -15,17 +15,17 @@
 
 enum {
 	PN_SQLSTATE_BYTES = 6,
-	PN_CONN_HOSTS_MAX = 16,	  /* hosts of one DSN that are rotated */
+	PN_CONN_HOSTS_MAX = 16,   /* hosts of one DSN that are rotated */
 	PN_CONN_OPTIONS_MAX = 64, /* libpq 15 has 42 */
 };
 
 struct pn_conn {
-	PGconn *pg; /* NULL: closed */
-	int stop_fd; /* readable: give up; -1: never */
+	PGconn *pg;    /* NULL: closed */
+	int stop_fd;   /* readable: give up; -1: never */
 	unsigned turn; /* which host of the DSN comes first */
-	bool warned; /* a WARNING came since the last statement was sent */
+	bool warned;   /* a WARNING came since the last statement was sent */
 	char sqlstate[PN_SQLSTATE_BYTES]; /* of the last failed statement */
-	char constraint[64];		  /* ditto, or empty */
+	char constraint[64];              /* ditto, or empty */
 };
 
 /* What a statement came to, > 0. */
@@ -49,8 +49,8 @@ struct pn_conn pn_conn_none(void);
  * committed is unknown; -ECANCELED: told to stop, unknown as well. After < 0
  * only pn_conn_close() is allowed. ret_result may be NULL.
  */
-int pn_conn_exec(struct pn_conn *conn, const char *sql,
-    PGresult **ret_result, struct pn_error *ret_error) PN_MUSTCHECK;
+int pn_conn_exec(struct pn_conn *conn, const char *sql, PGresult **ret_result,
+    struct pn_error *ret_error) PN_MUSTCHECK;
 int pn_conn_prepare(struct pn_conn *conn, const char *name, const char *sql,
     struct pn_error *ret_error) PN_MUSTCHECK;
 

@@ -117,12 +117,14 @@ check_rows(const PGresult *applied, struct pn_error *error)
 		if (strcmp(PQgetvalue(applied, i, 0), number) != 0)
 			return pn_error_set(error, -EINVAL,
 			    "migration %d is missing in paynotify.migrations "
-			    "although later ones are there", i + 1);
+			    "although later ones are there",
+			    i + 1);
 	}
 	if ((size_t)rows > pn_migrations_count)
 		return pn_error_set(error, -EINVAL,
 		    "the database has %d migrations, this program knows %u: "
-		    "use the newer program", rows, pn_migrations_count);
+		    "use the newer program",
+		    rows, pn_migrations_count);
 	return 0;
 }
 
@@ -157,7 +159,8 @@ refuse_changed(const struct pn_migration *migration, struct pn_error *error)
 {
 	return pn_error_set(error, -EINVAL,
 	    "migration %s was changed after it was applied: restore the file "
-	    "and put the change into a new migration", migration->name);
+	    "and put the change into a new migration",
+	    migration->name);
 }
 
 static int
@@ -200,8 +203,8 @@ look_ahead(struct pn_conn *conn, struct pn_error *error)
 	struct pn_params params = { .count = 1, .values = values };
 	int r;
 
-	(void)snprintf(interval, sizeof(interval), "%d months",
-	    PN_PARTITION_MONTHS);
+	(void)snprintf(
+	    interval, sizeof(interval), "%d months", PN_PARTITION_MONTHS);
 	r = pn_conn_query(conn, AHEAD, &params, NULL, error);
 	if (r != 0)
 		return pn_error_prefix(error, r < 0 ? r : -EIO,
@@ -215,8 +218,8 @@ open_session(struct pn_conn *conn, const char *dsn, struct pn_error *error)
 	int r = pn_conn_open(conn, dsn, -1, error);
 
 	if (r < 0)
-		return pn_error_prefix(error, r,
-		    "could not connect to the database: ");
+		return pn_error_prefix(
+		    error, r, "could not connect to the database: ");
 	return run(conn, SETUP, NULL, error);
 }
 
@@ -271,11 +274,12 @@ pn_migrate_status(const char *dsn, pn_migrate_report_fn report, void *payload,
 			return r;
 	}
 	for (size_t i = 0; i < pn_migrations_count; i++) {
-		digest = applied == NULL ? NULL :
-		    applied_digest(applied, i, &at);
-		state = digest == NULL ? "pending" :
-		    strcmp(digest, pn_migrations[i].sha256) == 0 ? "applied" :
-		    "changed";
+		digest =
+		    applied == NULL ? NULL : applied_digest(applied, i, &at);
+		state = digest == NULL ? "pending"
+			: strcmp(digest, pn_migrations[i].sha256) == 0
+			    ? "applied"
+			    : "changed";
 		if (strcmp(state, "applied") != 0)
 			behind = 1;
 		if (report != NULL)

@@ -6,9 +6,11 @@
 #ifndef PN_STORE_STATEMENTS_H
 #define PN_STORE_STATEMENTS_H
 
+extern const char pn_sql_archive[];
 extern const char pn_sql_ingest[];
 extern const char pn_sql_ingest_resubmitted[];
 extern const char pn_sql_keys[];
+extern const char pn_sql_partitions[];
 extern const char pn_sql_quarantine[];
 extern const char pn_sql_quarantine_resubmitted[];
 extern const char pn_sql_refuse[];

@@ -32,10 +32,12 @@ WITH e AS MATERIALIZED (
 	WHERE e.archived IS NULL
 	ORDER BY e.tenant, e.path, e.key -- one order: writers never deadlock
 	ON CONFLICT DO NOTHING
-	RETURNING tenant, request_path, key
+	RETURNING tenant, request_path, key, request_hash
 ), judged AS MATERIALIZED (
 	SELECT e.ord, e.n, CASE
-		WHEN c.key IS NOT NULL THEN 0
+		WHEN c.request_hash = e.hash THEN 0
+		-- One notification that contradicts itself.
+		WHEN c.key IS NOT NULL THEN 2
 		WHEN e.archived IS NOT NULL THEN e.archived
 		ELSE coalesce((SELECT CASE WHEN k.request_hash = e.hash
 				THEN 1 ELSE 2 END

@@ -1,0 +1,115 @@
+/*
+ * A session of the store: connected, settings pinned, schema checked. What the
+ * server, the database or the role have as defaults does not matter; what an
+ * operator must do is said in the text.
+ */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "paynotify/migrate.h"
+
+#include "array.h"
+#include "statements.h"
+#include "store_internal.h"
+
+/* Schemas, tables or rights that are missing. */
+static bool
+is_missing(const char *sqlstate)
+{
+	return strcmp(sqlstate, "42P01") == 0 || /* undefined table */
+	       strcmp(sqlstate, "3F000") == 0 || /* invalid schema name */
+	       strcmp(sqlstate, "42501") == 0;   /* insufficient privilege */
+}
+
+static int
+check_schema(struct pn_conn *conn, enum pn_store_health *ret_health,
+    struct pn_error *error)
+{
+	PN_CLEANUP(pn_result_freep) PGresult *result = NULL;
+	struct pn_params none = { 0 };
+	long number;
+	int r;
+
+	r = pn_conn_query(conn, pn_sql_schema, &none, &result, error);
+	if (r > 0 && is_missing(conn->sqlstate)) {
+		*ret_health = PN_STORE_NO_SCHEMA;
+		return pn_error_prefix(error, -ENOENT,
+		    "the database has no schema paynotify, or this role may "
+		    "not use it: run `paynotifyctl db migrate`: ");
+	}
+	if (r != 0)
+		return r < 0 ? r : -EIO;
+	if (strcmp(PQgetvalue(result, 0, 1), "t") == 0) {
+		conn->turn++;
+		return pn_error_set(error, -EROFS,
+		    "host \"%s\" is a standby: nothing can be recorded there",
+		    PQhost(conn->pg));
+	}
+	/* PostgreSQL's own text of an int4. */
+	number = 0;
+	for (const char *p = PQgetvalue(result, 0, 0); *p != '\0'; p++)
+		number = number * 10 + (*p - '0');
+	if ((size_t)number < pn_migration_count()) {
+		*ret_health =
+		    number == 0 ? PN_STORE_NO_SCHEMA : PN_STORE_OLD_SCHEMA;
+		return pn_error_set(error, -ENOENT,
+		    "the schema is at migration %ld of %zu: run "
+		    "`paynotifyctl db migrate`",
+		    number, pn_migration_count());
+	}
+	return 0;
+}
+
+int
+pn_session_open(struct pn_conn *conn, const struct pn_store *store,
+    enum pn_store_health *ret_health, struct pn_error *ret_error)
+{
+	int r;
+
+	*ret_health = PN_STORE_CONNECTING;
+	r = pn_conn_open(conn, store->dsn, store->stop.fd, ret_error);
+	if (r == 0)
+		r = pn_conn_exec(conn, pn_sql_session, NULL, ret_error);
+	if (r == 0)
+		r = check_schema(conn, ret_health, ret_error);
+	if (r != 0)
+		pn_conn_close(conn);
+	return r > 0 ? -EIO : r;
+}
+
+int
+pn_session_put_keys(struct pn_conn *conn, const struct pn_store *store,
+    struct pn_error *ret_error)
+{
+	enum { KEYS_BYTES_MAX = 64 << 20 };
+	struct pn_array prints, pems;
+	struct pn_str a, b;
+	int r = 0;
+
+	if (store->key_count == 0)
+		return 0;
+	prints = pn_array_init(PN_ARRAY_BYTEA, KEYS_BYTES_MAX);
+	pems = pn_array_init(PN_ARRAY_TEXT, KEYS_BYTES_MAX);
+	for (size_t i = 0; i < store->key_count; i++) {
+		pn_array_add_bytes(
+		    &prints, store->keys[i].fingerprint, PN_SHA256_BYTES);
+		pn_array_add_str(&pems, pn_str_from(store->keys[i].pem));
+	}
+	a = pn_array_finish(&prints);
+	b = pn_array_finish(&pems);
+	if (a.data == NULL || b.data == NULL)
+		r = pn_error_set(ret_error, -ENOMEM, "out of memory");
+	if (r == 0)
+		r = pn_conn_query(conn, pn_sql_keys,
+		    &(struct pn_params){
+			.count = 2,
+			.values = (const char *const[]){ a.data, b.data },
+			.lengths = (const int[]){ (int)a.len, (int)b.len },
+			.formats = (const int[]){ 1, 1 },
+		    },
+		    NULL, ret_error);
+	pn_array_done(&prints);
+	pn_array_done(&pems);
+	return r;
+}

@@ -1,0 +1,153 @@
+/*
+ * What the files of the store share: the store, its queue and its threads.
+ * Nothing outside this folder includes it.
+ *
+ * One mutex guards the queue, the set of keys in flight, the health and the
+ * batches of the writers as far as the timer reads them (count, members).
+ * Nothing slow happens under it: no system call, no SQL, no callback.
+ */
+#ifndef PN_STORE_INTERNAL_H
+#define PN_STORE_INTERNAL_H
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "paynotify/store.h"
+
+#include "batch.h"
+#include "conn.h"
+#include "keyset.h"
+#include "wait.h"
+
+enum {
+	PN_QUEUE_LOOK_MAX = 1024, /* how far a writer looks past blocked ones */
+	PN_ATTEMPTS_MAX = 24,     /* of one submission, then UNAVAILABLE */
+	PN_EXPIRED_AT_ONCE = 128, /* what the timer takes in one go */
+};
+
+/* pn_submission.state, a set of flags; changed under the lock up to EXPIRED,
+ * then by atomic or: who sets the second of the last two calls release(). */
+enum {
+	PN_STATE_SENT = 1,          /* in a writer's batch, not in the queue */
+	PN_STATE_EXPIRED = 2,       /* the timer calls done() */
+	PN_STATE_DONE_RETURNED = 4, /* ... and it has returned */
+	PN_STATE_FINISHED = 8,      /* the writer is through with it */
+};
+
+struct pn_queue {
+	/* Waiting, in the order of their deadlines, which is that of arrival. */
+	struct pn_submission *first, **last;
+	size_t weight;      /* elements in it */
+	size_t alone_count; /* submissions in it that go by themselves */
+	bool alone_is_next; /* they have every other batch at most */
+	/* Events that are with a writer. */
+	struct pn_keyset in_flight;
+};
+
+struct pn_writer {
+	struct pn_store *store;
+	unsigned number;
+	pthread_t thread;
+	bool started;
+
+	/* Guarded by the store's lock where the timer looks. */
+	struct pn_submission *sent[PN_BATCH_EVENTS_MAX];
+	size_t sent_count;
+	bool ready; /* connected and prepared */
+
+	/* The thread's own. */
+	struct pn_batch batch;
+	struct pn_conn conn;
+	struct pn_backoff backoff;
+};
+
+struct pn_refusals; /* refusal.c */
+struct pn_janitor;  /* janitor.c */
+
+struct pn_store {
+	/* Constant after opening. */
+	char *dsn;
+	unsigned writer_count;
+	int64_t commit_timeout_us, key_hot_us;
+	bool require_sync;
+	struct pn_store_key *keys;
+	size_t key_count;
+	struct pn_stop stop; /* readable: all threads end */
+
+	pthread_mutex_t lock;
+	pthread_cond_t work;    /* a writer may find something */
+	pthread_cond_t drained; /* outstanding is 0 */
+	pthread_cond_t changed; /* health; for wait_first */
+	struct pn_queue queue;
+	/* Writers that wait for work are idle + woken: who signals moves one
+	 * from the first to the second, so that nobody is signalled twice. */
+	unsigned idle, woken;
+	size_t outstanding; /* submitted and not yet finished */
+	bool closing, stopping;
+	unsigned ready_count;
+	bool first_attempt_made;
+	int64_t down_since_us;       /* when ready_count became 0; monotonic */
+	enum pn_store_health health; /* why, while ready_count is 0 */
+	struct pn_error health_text;
+	bool outage_logged;
+
+	struct pn_writer *writers;
+	pthread_t timer;
+	bool timer_started;
+	struct pn_refusals *refusals;
+	struct pn_janitor *janitor;
+};
+
+/* queue.c; all under the lock. */
+void pn_queue_init(struct pn_queue *queue);
+void pn_queue_append(struct pn_queue *queue, struct pn_submission *s);
+/* Back to its place by deadline. */
+void pn_queue_return(struct pn_queue *queue, struct pn_submission *s);
+/* Moves what may go together into the empty batch, marks it SENT and its keys
+ * in flight. *ret_retry_at_us: when something that waits for its time may be
+ * taken, INT64_MAX if there is none. */
+void pn_queue_take(struct pn_queue *queue, struct pn_batch *batch,
+    int64_t now_us, int64_t *ret_retry_at_us);
+/* Its keys are with no writer any more. */
+void pn_queue_settle(struct pn_queue *queue, const struct pn_submission *s);
+/* Unlinks the first one if its deadline has passed; NULL otherwise. */
+struct pn_submission *
+pn_queue_take_expired(struct pn_queue *queue, int64_t now_us);
+
+/* Wakes a writer if one is idle; under the lock. */
+void pn_store_wake(struct pn_store *store);
+
+/* writer.c, timer.c: thread functions. */
+void *pn_writer_main(void *writer);
+void *pn_timer_main(void *store);
+
+/* Calls back: done(UNAVAILABLE) and release(). Not under the lock. */
+void pn_submission_give_up(struct pn_submission *submission);
+
+/* attempt.c: sends the writer's batch and settles every member of it. -errno:
+ * the connection is to be closed. */
+int pn_attempt(struct pn_writer *writer) PN_MUSTCHECK;
+
+/* refusal.c */
+int
+pn_refusals_open(struct pn_store *store, struct pn_refusals **ret) PN_MUSTCHECK;
+void pn_refusals_close(struct pn_refusals *refusals);
+void
+pn_refusals_add(struct pn_refusals *refusals, const struct pn_refusal *refusal);
+
+/* janitor.c */
+int
+pn_janitor_open(struct pn_store *store, struct pn_janitor **ret) PN_MUSTCHECK;
+void pn_janitor_close(struct pn_janitor *janitor);
+
+/* session.c: connects, pins the session's settings and finds out whether the
+ * schema is there. 0, or < 0 with *ret_health and the text. */
+int pn_session_open(struct pn_conn *conn, const struct pn_store *store,
+    enum pn_store_health *ret_health, struct pn_error *ret_error) PN_MUSTCHECK;
+/* Writes verifying_keys. As pn_conn_run(). */
+int pn_session_put_keys(struct pn_conn *conn, const struct pn_store *store,
+    struct pn_error *ret_error) PN_MUSTCHECK;
+
+#endif

@@ -1,0 +1,208 @@
+/*
+ * A writer: one thread, one connection.
+ *
+ *   CONNECTING --session, statements--> READY --take--> SENT --settled--> READY
+ *       ^                                 |               |
+ *       +------ back-off, or 1 s ---------+--- lost ------+
+ *
+ * Natural batching: a writer takes whatever waits, at once, and what arrives
+ * while it is away makes the next batch. There is no timer: a lone request is
+ * sent alone. A writer that finds nothing sleeps until it is woken, and looks
+ * once a second whether its connection still stands, so that readiness tells
+ * the truth before the first request notices.
+ */
+#include <assert.h>
+#include <string.h>
+
+#include "paynotify/log.h"
+#include "paynotify/metrics.h"
+#include "paynotify/moment.h"
+
+#include "store_internal.h"
+
+static const int64_t IDLE_CHECK_US = PN_SECOND_US;
+static const int64_t SCHEMA_CHECK_US = PN_SECOND_US;
+
+void
+pn_store_wake(struct pn_store *store)
+{
+	if (store->idle == 0)
+		return;
+	store->idle--;
+	store->woken++;
+	pthread_cond_signal(&store->work);
+}
+
+/* Waits to be woken, at most until the time given. Under the lock. */
+static void
+sleep_until(struct pn_store *store, int64_t until_us)
+{
+	store->idle++;
+	pn_cond_wait_until(&store->work, &store->lock, until_us);
+	assert(store->idle + store->woken > 0);
+	if (store->woken > 0)
+		store->woken--;
+	else
+		store->idle--;
+}
+
+/* Fills the batch. False: nothing came within the time of an idle check, or
+ * told to stop. */
+static bool
+take(struct pn_writer *writer)
+{
+	struct pn_store *store = writer->store;
+	struct pn_batch *batch = &writer->batch;
+	int64_t now_us = pn_clock_monotonic_us(), retry_at_us;
+	int64_t check_at_us = now_us + IDLE_CHECK_US;
+
+	pn_batch_reset(batch);
+	pthread_mutex_lock(&store->lock);
+	while (!store->stopping && now_us < check_at_us) {
+		pn_queue_take(&store->queue, batch, now_us, &retry_at_us);
+		if (batch->count > 0)
+			break;
+		sleep_until(store,
+		    retry_at_us < check_at_us ? retry_at_us : check_at_us);
+		now_us = pn_clock_monotonic_us();
+	}
+	assert(writer->sent_count == 0);
+	memcpy(writer->sent, batch->members,
+	    batch->count * sizeof(writer->sent[0]));
+	writer->sent_count = batch->count;
+	if (batch->count > 0 && store->queue.first != NULL)
+		pn_store_wake(store); /* there is more than one can take */
+	pthread_mutex_unlock(&store->lock);
+	return batch->count > 0;
+}
+
+static void
+set_ready(struct pn_writer *writer)
+{
+	struct pn_store *store = writer->store;
+	bool recovered;
+
+	pthread_mutex_lock(&store->lock);
+	assert(!writer->ready);
+	writer->ready = true;
+	store->ready_count++;
+	store->health = PN_STORE_READY;
+	store->first_attempt_made = true;
+	recovered = store->outage_logged;
+	store->outage_logged = false;
+	pthread_cond_broadcast(&store->changed);
+	pthread_mutex_unlock(&store->lock);
+	pn_metric_add(PN_METRIC_DATABASE_UP, 1);
+	if (recovered)
+		pn_log_notice(
+		    "database is back: writer %u is connected", writer->number);
+}
+
+/* Connected no more, or not connected: why is text. */
+static void
+set_down(struct pn_writer *writer, enum pn_store_health health,
+    const struct pn_error *error)
+{
+	struct pn_store *store = writer->store;
+	bool first;
+
+	pthread_mutex_lock(&store->lock);
+	if (writer->ready) {
+		writer->ready = false;
+		store->ready_count--;
+		pn_metric_add(PN_METRIC_DATABASE_UP, -1);
+		if (store->ready_count == 0)
+			store->down_since_us = pn_clock_monotonic_us();
+	}
+	if (store->ready_count == 0) {
+		store->health = health;
+		store->health_text = *error;
+	}
+	store->first_attempt_made = true;
+	first = !store->outage_logged && !store->stopping;
+	store->outage_logged = true;
+	pthread_cond_broadcast(&store->changed);
+	pthread_mutex_unlock(&store->lock);
+	if (first)
+		pn_log_err("database is not usable, notifications are "
+			   "answered 503 meanwhile: %s",
+		    error->text);
+}
+
+/* One attempt to become ready; waits after a failure. */
+static void
+connect_writer(struct pn_writer *writer)
+{
+	struct pn_store *store = writer->store;
+	struct pn_error error = { { 0 } };
+	enum pn_store_health health;
+	int64_t delay_us;
+	int r;
+
+	r = pn_session_open(&writer->conn, store, &health, &error);
+	if (r == 0)
+		r = pn_batch_prepare(&writer->conn, &error);
+	if (r == 0)
+		r = pn_session_put_keys(&writer->conn, store, &error);
+	if (r == 0) {
+		set_ready(writer);
+		return;
+	}
+	pn_conn_close(&writer->conn);
+	set_down(writer, health, &error);
+	delay_us = health == PN_STORE_CONNECTING
+		       ? pn_backoff_next_us(&writer->backoff)
+		       : SCHEMA_CHECK_US;
+	(void)pn_stop_wait(&store->stop, delay_us);
+}
+
+/* After a fault of a connection that was ready. */
+static void
+disconnect(struct pn_writer *writer)
+{
+	struct pn_error error = { { 0 } };
+
+	(void)pn_error_set(&error, 0, "connection lost");
+	set_down(writer, PN_STORE_CONNECTING, &error);
+	pn_conn_close(&writer->conn);
+	pn_metric_add(PN_METRIC_RECONNECTS, 1);
+	(void)pn_stop_wait(
+	    &writer->store->stop, pn_backoff_next_us(&writer->backoff));
+}
+
+static bool
+is_stopping(struct pn_store *store)
+{
+	bool stopping;
+
+	pthread_mutex_lock(&store->lock);
+	stopping = store->stopping;
+	pthread_mutex_unlock(&store->lock);
+	return stopping;
+}
+
+void *
+pn_writer_main(void *payload)
+{
+	struct pn_writer *writer = payload;
+	struct pn_store *store = writer->store;
+	bool lost;
+
+	while (!is_stopping(store)) {
+		if (!writer->ready) { /* only this thread changes it */
+			connect_writer(writer);
+			continue;
+		}
+		if (take(writer))
+			lost = pn_attempt(writer) < 0;
+		else
+			lost = !pn_conn_alive(&writer->conn);
+		assert(writer->sent_count == 0);
+		if (lost)
+			disconnect(writer);
+	}
+	if (writer->ready)
+		pn_metric_add(PN_METRIC_DATABASE_UP, -1);
+	pn_conn_close(&writer->conn);
+	return NULL;
+}

@@ -1,0 +1,295 @@
+#!/bin/bash
+# paynotifyctl without a database and without a daemon: usage, help and manual,
+# config check, verify, trigger's refusals and captures.
+set -u
+. "$(dirname "$0")/lib.sh"
+trap 'rm -rf "$work"' EXIT
+make_keys
+conf=$work/c.conf
+make_conf "$conf"
+
+commands() { "$ctl" --help | sed -n '/^$/,/^$/s/^  \([a-z ]*[a-z]\)  *.*/\1/p' |
+    sed 's/  .*//' | grep .; }
+
+# A script that misspells a command must not go on as if it had worked.
+test_cmd__usage_errors_exit_2_and_say_where_help_is() {
+    run "$ctl"; exits 2; complains 'usage: paynotifyctl COMMAND'
+    run "$ctl" evnts; exits 2; complains 'unknown command "evnts".*--help'
+    run "$ctl" -c "$conf" events list; exits 2; complains 'command comes first'
+    run "$ctl" events; exits 2; complains 'needs a word behind it'; complains 'events list'
+    run "$ctl" events lst; exits 2; complains 'no "events lst"'
+    run "$ctl" config check --nonsense; exits 2; complains 'unknown option "--nonsense"'
+    run "$ctl" config check -x; exits 2; complains 'unknown option "-x"'
+    run "$ctl" config check extra; exits 2; complains '"extra" is one word too many'
+    run "$ctl" config check -c; exits 2; complains 'needs a value'
+    run "$ctl" verify -c "$conf" x; exits 2; complains 'needs --account'
+    run "$ctl" verify -c "$conf" --account alipay/shop1; exits 2; complains 'needs CAPTURE'
+    run "$ctl" verify -c "$conf" --account alipay "$conf"; exits 2; complains 'PROVIDER/TENANT'
+    run "$ctl" verify -c "$conf" --account paypal/x "$conf"; exits 2; complains 'no provider "paypal"'
+    run "$ctl" trigger -c "$conf" --account alipay/shop1; exits 2; complains 'needs EVENT'
+    run "$ctl" replay -c "$conf"; exits 2; complains 'needs CAPTURE'
+    run "$ctl" events list -c "$conf" --since tomorrow; exits 2; complains '24h'
+    run "$ctl" events list -c "$conf" --limit -1; exits 2; complains 'from 0 to'
+    run "$ctl" events show -c "$conf"; exits 2; complains 'needs ID'
+    # what later releases bring is refused, not ignored
+    for c in stats doctor quarantine deliveries tenants keys order evidence; do
+        run "$ctl" $c; exits 2
+    done
+    same "$out" ''
+}
+
+test_cmd__version_and_help_exit_0_on_stdout() {
+    local c
+    run "$ctl" --version; exits 0; silent; says '^paynotifyctl [0-9]+\.[0-9]+\.[0-9]+$'
+    run "$ctl" --help; exits 0; silent; says 'config check'
+    run "$ctl" events --help; exits 0; silent; says 'events tail'
+    same "$(commands | wc -l)" 10
+    while read -r c; do
+        # shellcheck disable=SC2086
+        run "$ctl" $c --help; exits 0; silent
+        says "^usage: paynotifyctl $c "; says '-c, --config FILE'; says '--json'
+    done < <(commands)
+}
+
+# Whoever adds a command or an option is told here to write it down.
+test_cmd__the_manual_has_every_command_and_option() {
+    local c o page=$top/src/cmd/man/paynotifyctl.1
+    while read -r c; do
+        grep -qE "^\.(Cm|Ss) (.*(, |\| ))?$c" "$page" || wrong "paynotifyctl.1 lacks: $c"
+        # shellcheck disable=SC2086
+        for o in $("$ctl" $c --help | sed -n 's/^ *\(-[a-z], \)\{0,1\}--\([a-z-]*\).*/\2/p'); do
+            grep -q -- "Fl -$o\b" "$page" || wrong "paynotifyctl.1 lacks: --$o of $c"
+        done
+    done < <(commands)
+}
+
+test_cmd__config_check_says_ok_or_where_it_is_wrong() {
+    run "$ctl" config check -c "$conf"; exits 0; silent; same "$out" 'configuration OK: 4 accounts'
+    run "$ctl" config check -c "$conf" --json; exits 0
+    json '.[0] == {"ok": true, "error": null, "accounts": 4}'
+    make_conf "$work/bad.conf" '[server]' 'threds = 1'
+    run "$ctl" config check -c "$work/bad.conf"; exits 78; same "$out" ''
+    complains 'bad\.conf:2: .*threds'
+    run "$ctl" config check --json -c "$work/bad.conf"; exits 78
+    json '.[0].ok == false and (.[0].error | test("bad.conf:2"))'
+    run "$ctl" config check -c "$work/none.conf"; exits 78; complains 'none\.conf'
+    # a key that cannot be parsed is found here, not by the first notification
+    mkdir -p "$work/broken" && cp -r "$work/keys" "$work/broken/" && cp "$conf" "$work/broken/c.conf"
+    echo 'not a key' >"$work/broken/keys/alipay_public.pem"
+    run "$ctl" config check -c "$work/broken/c.conf"; exits 78; complains 'c\.conf:[0-9]+: '
+    # every other command says the same
+    for c in 'db migrate' 'db status' 'events list' 'events tail' 'events show 1' 'receipts list' \
+        'replay c' 'trigger --account alipay/shop1 payment.succeeded' \
+        'verify --account alipay/shop1 c'; do
+        # shellcheck disable=SC2086
+        run "$ctl" $c -c "$work/none.conf"; exits 78; complains 'none\.conf'
+    done
+}
+
+# The sample is what a newcomer starts from; with his keys in place it must load,
+# as it is and with every option uncommented.
+test_cmd__the_sample_configuration_loads() {
+    local d=$work/sample
+    mkdir -p "$d/conf.d"
+    cp "$work/keys/alipay_public.pem" "$d/alipay_public.pem"
+    cp "$work/keys/alipay_private.pem" "$d/alipay_test_private.pem"
+    cp "$work/keys/wechat_public.pem" "$d/wechat_public.pem"
+    cp "$work/keys/wechat_private.pem" "$d/wechat_test_private.pem"
+    cp "$work/keys/platform.pem" "$d/wechat_platform.pem"
+    cp "$work/keys/v3.key" "$d/wechat_api_v3.key"
+    cp "$work/keys/v2.key" "$d/wechat_api_v2.key"
+    chmod 600 "$d"/*.pem "$d"/*.key
+    cp "$top/src/conf/paynotifyd.conf.sample" "$d/as_is.conf"
+    sed -E 's/^;([a-z_0-9]+ = )/\1/; s/^test = no/test = yes/' "$d/as_is.conf" >"$d/all.conf"
+    chmod 600 "$d"/*.conf
+    grep -q '^;[a-z_0-9]* = ' "$d/all.conf" && wrong 'an option is still commented out'
+    run "$ctl" config check -c "$d/as_is.conf"; exits 0; same "$out" 'configuration OK: 2 accounts'
+    run "$ctl" config check -c "$d/all.conf"; exits 0; same "$out" 'configuration OK: 2 accounts'
+}
+
+# Only test accounts may be signed for.
+test_cmd__trigger_refuses_live_accounts() {
+    run "$ctl" trigger -c "$conf" --account alipay/live payment.succeeded --out "$work/live.http"
+    exits 1; complains 'test = yes'; complains 'test_private_key'
+    [ ! -e "$work/live.http" ] || wrong 'a capture was written'
+    run "$ctl" trigger -c "$conf" --account alipay/live --sign-key "$work/keys/stranger_private.pem" \
+        payment.succeeded --out "$work/live.http"
+    exits 1
+    run "$ctl" trigger -c "$conf" --account alipay/nobody payment.succeeded; exits 78; complains 'nobody'
+}
+
+test_cmd__trigger_refuses_what_it_cannot_make() {
+    run "$ctl" trigger -c "$conf" --account alipay/shop1 payment.nonsense --out "$work/x.http"
+    exits 1; complains 'payment\.nonsense.*payment\.succeeded'
+    run "$ctl" trigger -c "$conf" --account alipay/shop1 payment.succeeded --oddity nonsense \
+        --out "$work/x.http"
+    exits 1; complains 'nonsense'
+    run "$ctl" trigger -c "$conf" --account alipay/shop1 payment.succeeded --count 2 --out "$work/x.http"
+    exits 2; complains 'folder'
+    run "$ctl" trigger -c "$conf" --account alipay/shop1 payment.succeeded --sign-key "$work/none.pem"
+    exits 2; complains 'none\.pem'
+    run "$ctl" trigger -c "$conf" --account alipay/shop1 payment.succeeded --sign-key "$conf"
+    exits 2; complains 'c\.conf'
+    run "$ctl" trigger -c "$conf" --account alipay/shop1 payment.succeeded --to ftp://x
+    exits 2; complains 'http://host:port'
+    run "$ctl" trigger -c "$conf" --account alipay/shop1 payment.succeeded --to http://127.0.0.1:1
+    exits 1; complains 'is the daemon running'
+    run "$ctl" trigger -c "$conf" --account alipay/shop1 payment.succeeded --count 50 --connections 5 \
+        --to http://127.0.0.1:1
+    exits 1; same "$(grep -c 'is the daemon running' <<<"$err")" 1
+}
+
+capture() { # file args...
+    local file=$1
+    shift
+    run "$ctl" trigger -c "$conf" --out "$file" "$@"
+    exits 0
+}
+
+# Each sample of each provider verifies, and is what was asked for.
+test_cmd__every_event_is_made_and_verifies() {
+    local account event options
+    while read -r account options; do
+        for event in $("$ctl" trigger -c "$conf" --account "$account" --list --json | jq -r '.event // empty'); do
+            # shellcheck disable=SC2086
+            run "$ctl" trigger -c "$conf" --account "$account" $options "$event" --out "$work/e.http"
+            if [ "$status" = 1 ] && [ -n "$options" ]; then
+                # not in this dialect: said so, and nothing written in its place
+                complains "\"$event\""
+                continue
+            fi
+            exits 0
+            run "$ctl" verify -c "$conf" --account "$account" --json "$work/e.http"; exits 0
+            json --arg e "$event" '.[0].verdict == "accepted" and .[0].reason == ""
+                and ([.[0].events[].type] | index($e) != null)
+                and all(.[0].events[]; .seq == null and .received_at == null
+                    and .livemode == false and .schema == 1 and (.id | test("^evt_[0-9a-f]{32}$")))'
+        done
+    done <<LIST
+alipay/shop1
+alipay/shop1 --charset GBK
+wechat/shop1
+wechat/shop1 --dialect v2
+wechat/hmac --dialect v2-hmac
+LIST
+}
+
+test_cmd__trigger_puts_in_what_it_is_given() {
+    capture "$work/a.http" --account alipay/shop1 --out-trade-no ORDER-1 --amount 12345 payment.succeeded
+    run "$ctl" verify -c "$conf" --account alipay/shop1 --json "$work/a.http"; exits 0
+    json '.[0].events[0] | .out_trade_no == "ORDER-1" and .amount == 12345 and .order_amount == 12345
+        and .currency == "CNY" and .key == "webhook:alipay:ORDER-1" and .refund == null
+        and .account == "2088000000000001" and .tenant == "shop1" and .payload.total_amount == "123.45"'
+    capture "$work/w.http" --account wechat/shop1 --out-trade-no ORDER-1 --amount 500 \
+        --refund-amount 200 refund.succeeded
+    run "$ctl" verify -c "$conf" --account wechat/shop1 --json "$work/w.http"; exits 0
+    json '.[0].events[0] | .amount == 200 and .order_amount == 500 and .out_trade_no == "ORDER-1"'
+    # the same seed, the same ids; without one, new ids
+    capture "$work/1.http" --account wechat/shop1 --seed 5 payment.succeeded
+    capture "$work/2.http" --account wechat/shop1 --seed 5 payment.succeeded
+    capture "$work/3.http" --account wechat/shop1 payment.succeeded
+    for i in 1 2 3; do
+        "$ctl" verify -c "$conf" --account wechat/shop1 --json "$work/$i.http" |
+            jq -r '.events[0].key' >"$work/$i.key"
+    done
+    same "$(<"$work/1.key")" "$(<"$work/2.key")"
+    cmp -s "$work/1.key" "$work/3.key" && wrong 'two runs made the same ids'
+}
+
+# What duplicates and retries are: the same bytes; the same event, signed anew.
+test_cmd__duplicates_are_bytes_and_retries_are_signed_anew() {
+    local f=$work/folder account
+    for account in alipay/shop1 wechat/shop1; do
+        rm -rf "$f" && mkdir "$f"
+        run "$ctl" trigger -c "$conf" --account $account --count 2 --duplicates 1 --retries 2 \
+            payment.succeeded --out "$f" --json
+        exits 0; json 'length == 8 and all(.[]; .file)'
+        same "$(find "$f" -name '*.http' | wc -l)" 8
+        cmp -s "$f"/*00001-first.http "$f"/*00001-duplicate1.http || wrong 'a duplicate has other bytes'
+        cmp -s "$f"/*00001-first.http "$f"/*00001-retry1.http && wrong 'a retry has the same bytes'
+        cmp -s "$f"/*00001-retry1.http "$f"/*00001-retry2.http && wrong 'two retries have the same bytes'
+        same "$(for c in "$f"/*.http; do
+            "$ctl" verify -c "$conf" --account $account --json "$c" | jq -r '.events[0].id'
+        done | sort | uniq -c | awk '{print $1}' | paste -sd' ')" '4 4'
+    done
+}
+
+# verify's verdict for each oddity; live.sh has the daemon's replies to them.
+test_cmd__every_oddity_gets_its_verdict() {
+    local account oddity wanted got
+    declare -A verdicts=(
+        [bad-amount]=accepted [gbk]=accepted [partner]=accepted [combined]=accepted
+        [tampered]=bad_signature [wrong-key]=bad_signature [sha1]=bad_signature [probe]=bad_signature
+        [no-sign]=malformed [duplicate-field]=malformed [no-headers]=malformed
+        [other-app]=wrong_account [other-seller]=wrong_account [other-mchid]=wrong_account
+        [undecryptable]=undecryptable [stale]=stale
+        [old-cert]=unknown_key [unknown-serial]=unknown_key)
+    for account in alipay/shop1 wechat/shop1; do
+        for oddity in $("$ctl" trigger -c "$conf" --account $account --list --json | jq -r '.oddity // empty'); do
+            capture "$work/o.http" --account $account --oddity "$oddity" payment.succeeded
+            wanted=${verdicts[$oddity]:-}
+            [ -n "$wanted" ] || wrong "oddity $oddity is not known to this test"
+            got=0
+            [ "$wanted" = accepted ] || got=1
+            run "$ctl" verify -c "$conf" --account $account --json "$work/o.http"; exits $got
+            json --arg v "$wanted" --arg o "$oddity" '.[0].verdict == $v'
+            [ "$wanted" = accepted ] || json '.[0].events == [] and .[0].reason != ""'
+        done
+    done
+    # a stranger's key
+    capture "$work/o.http" --account alipay/shop1 --sign-key "$work/keys/stranger_private.pem" payment.succeeded
+    run "$ctl" verify -c "$conf" --account alipay/shop1 --json "$work/o.http"; exits 1
+    json '.[0].verdict == "bad_signature"'
+}
+
+test_cmd__verify_needs_only_the_accounts_section() {
+    capture "$work/a.http" --account alipay/shop1 payment.succeeded
+    mkdir -p "$work/only/keys" && cp "$work/keys/alipay_public.pem" "$work/only/keys/"
+    sed '/^\[alipay shop1\]/,/^public_key/!d' "$conf" >"$work/only/c.conf"
+    printf '[wechat gone]\nmchid = 1\napi_v3_key_file = keys/gone.key\nplatform_cert = keys/gone.pem\n' \
+        >>"$work/only/c.conf"
+    chmod 600 "$work/only/c.conf"
+    run "$ctl" verify -c "$work/only/c.conf" --account alipay/shop1 "$work/a.http"; exits 0; silent
+    says '^accepted$'; says '^event +payment\.succeeded$'; says '88\.88 CNY'; says '^  total_amount = 88\.88$'
+    run "$ctl" verify -c "$work/only/c.conf" --account wechat/gone "$work/a.http"; exits 78
+    run "$ctl" verify -c "$work/only/c.conf" --account alipay/other "$work/a.http"; exits 78
+}
+
+# Whatever is in a capture gets a verdict; only one that cannot be read is usage.
+test_cmd__verify_judges_every_capture() {
+    local v=(run "$ctl" verify -c "$conf" --account alipay/shop1 --json)
+    capture "$work/a.http" --account alipay/shop1 payment.succeeded
+    "${v[@]}" "$work/none.http"; exits 2; complains 'none\.http'; same "$out" ''
+    "${v[@]}" "$work"; exits 2
+    : >"$work/empty.http"
+    "${v[@]}" "$work/empty.http"; exits 1; json '.[0].verdict == "malformed" and .[0].events == []'
+    head -c 4096 /dev/urandom >"$work/noise.http"
+    "${v[@]}" "$work/noise.http"; exits 1; json '.[0].verdict == "malformed"'
+    head -c 3000000 /dev/zero | tr '\0' 'x' >"$work/huge.http"
+    "${v[@]}" "$work/huge.http"; exits 1; json '.[0].verdict == "malformed"'
+    { printf 'POST /notify/alipay/shop1 HTTP/1.1\r\nContent-Length: 70002\r\n\r\na='
+        head -c 70000 /dev/zero | tr '\0' 'x'; } >"$work/long.http"
+    "${v[@]}" "$work/long.http"; exits 1; json '.[0].verdict == "malformed" and (.[0].reason | test("max_body"))'
+    sed '1s/POST/GET/' "$work/a.http" >"$work/get.http"
+    "${v[@]}" "$work/get.http"; exits 1; json '.[0].verdict != "accepted"'
+    # another path, LF line ends: the same
+    sed '1s,/notify/[^ ]*,/elsewhere,; s/\r$//' "$work/a.http" >"$work/lf.http"
+    "${v[@]}" "$work/lf.http"; exits 0
+    # from standard input
+    out=$("$ctl" verify -c "$conf" --account alipay/shop1 --json - <"$work/a.http"); status=$?
+    exits 0; json '.[0].verdict == "accepted"'
+    # --at is "now": far from it the capture is stale
+    capture "$work/w.http" --account wechat/shop1 payment.succeeded
+    run "$ctl" verify -c "$conf" --account wechat/shop1 --json --at 1772362806 "$work/w.http"; exits 1
+    json '.[0].verdict == "stale"'
+}
+
+# A body that the operator allowed by max_body is not over a limit.
+test_cmd__verify_knows_a_greater_max_body() {
+    make_conf "$work/big.conf" '[server]' 'max_body = 128k'
+    run "$ctl" verify -c "$work/big.conf" --account alipay/shop1 --json "$work/long.http"; exits 1
+    json '.[0].reason | test("max_body") | not'
+}
+
+# shellcheck disable=SC2046
+run_tests $(declare -F | sed -n 's/^declare -f \(test_cmd__.*\)/\1/p')
