@@ -20,7 +20,7 @@ logs=build/logs
 export CTEST_OUTPUT_ON_FAILURE=1 NO_COLOR=1 CLICOLOR=0
 [ -w "${HOME:-/}" ] || export CCACHE_DIR=$PWD/build/ccache
 
-NEEDED=(gcc libc6-dev clang-14 cmake ninja-build pkg-config ccache clang-format-14
+NEEDED=(gcc libc6-dev clang cmake ninja-build pkg-config ccache clang-format-14
     clang-tidy-14 python3 git openssl curl jq procps
     libmicrohttpd-dev libjansson-dev libxml2-dev libssl-dev libpq-dev
     libcurl4-openssl-dev libinih-dev libsystemd-dev libcmocka-dev
@@ -30,23 +30,14 @@ WANTED=(libclang-rt-14-dev shellcheck)
 # clang's runtime is what the sanitizers and libFuzzer are; without it gcc's
 # sanitizers do, and nothing is fuzzed.
 clang_runtime() {
-    local f
-    f=$(clang-14 -print-file-name=libclang_rt.fuzzer-x86_64.a 2>/dev/null) || return 1
-    [ -f "$f" ] || compgen -G "$(dirname "$(clang-14 -print-libgcc-file-name)")/libclang_rt.fuzzer*" >/dev/null
+    compgen -G "$(clang -print-resource-dir)/lib/*/libclang_rt.fuzzer*" >/dev/null
 }
 
 preset() {
-    local name=$1 more=()
-    case $name in
-    asan | tsan | fuzz)
-        if clang_runtime; then
-            more=(-DCMAKE_C_COMPILER=clang-14)
-        else
-            more=(-DCMAKE_C_COMPILER=gcc)
-        fi
-        ;;
-    esac
-    cmake --preset "$name" "${more[@]}" >/dev/null
+    local more=()
+    # The sanitizers' presets are clang's, if it has its runtime.
+    [[ $1 == [at]san ]] && ! clang_runtime && more=(-DCMAKE_C_COMPILER=gcc)
+    cmake --preset "$1" "${more[@]}" >/dev/null
 }
 
 ctests() { # preset labels jobs
