@@ -27,6 +27,23 @@ if (fs.existsSync(stampFile) && fs.readFileSync(stampFile, 'utf8') === stamp) {
 }
 
 const draft = `${out}.${process.pid}`;
+
+// The captures once more, in one folder, each different one once: seeds of the
+// fuzz target. Long ones only slow a fuzzer down.
+function copySeeds(provider, cases) {
+	const seeds = path.join(draft, 'fuzz', `fuzz_${provider}`);
+	const seen = new Set();
+	fs.mkdirSync(seeds, { recursive: true });
+	for (const name of cases) {
+		const raw = fs.readFileSync(path.join(draft, provider, name, 'request.http'));
+		const digest = crypto.createHash('sha256').update(raw).digest('hex');
+		if (raw.length <= 8192 && !seen.has(digest)) {
+			seen.add(digest);
+			fs.writeFileSync(path.join(seeds, name), raw);
+		}
+	}
+}
+
 fs.mkdirSync(draft, { recursive: true });
 try {
 	for (const provider of providers) {
@@ -35,8 +52,9 @@ try {
 		}
 		const { make } = await import(`./${provider}.mjs`);
 		await make(draft);
-		const count = fs.readdirSync(path.join(draft, provider)).length;
-		console.log(`${provider}: ${count} cases`);
+		const cases = fs.readdirSync(path.join(draft, provider));
+		console.log(`${provider}: ${cases.length} cases`);
+		copySeeds(provider, cases);
 	}
 	fs.writeFileSync(path.join(draft, 'stamp'), stamp);
 	fs.rmSync(out, { recursive: true, force: true });
