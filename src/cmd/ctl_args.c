@@ -63,7 +63,7 @@ const struct ctl_option ctl_options[CTL_OPT_COUNT] = {
 	[CTL_OPT_CHARSET] = { "charset", 0, "NAME", CTL_TEXT, AT(charset), 0, 0,
 	    "alipay: GBK, GB2312, GB18030 or utf-8 (utf-8)" },
 	[CTL_OPT_DIALECT] = { "dialect", 0, "NAME", CTL_TEXT, AT(dialect), 0, 0,
-	    "wechat: v3, v2 or v2-hmac (v3)" },
+	    "wechat: v3, v2, v2-md5 or v2-hmac (v3 if it has keys for it)" },
 	[CTL_OPT_SEED] = { "seed", 0, "N", CTL_NUMBER, AT(seed), 0, INT64_MAX,
 	    "where ids come from; the same seed, the same ids (random)" },
 	[CTL_OPT_OUT] = { "out", 'o', "FILE|DIR", CTL_TEXT, AT(out), 0, 0,

@@ -48,7 +48,9 @@ take(struct ctl_run *run, struct delivery *ret_delivery)
 	if (taken) {
 		at = run->next % each;
 		d.number = run->next / each;
-		/* Duplicates have the bytes, so the time, of the first. */
+		/* When it happened is one time for all: duplicates have the
+		 * bytes of the first, and the provider's sample moves the
+		 * time of sending on by itself for each attempt. */
 		if (at == 0)
 			run->group_now_us = pn_clock_realtime_us();
 		d.now_us = run->group_now_us;
@@ -56,7 +58,6 @@ take(struct ctl_run *run, struct delivery *ret_delivery)
 			d.kind = KIND_RETRY;
 			d.repeat = at - args->duplicates;
 			d.attempt = (unsigned)d.repeat;
-			d.now_us = pn_clock_realtime_us();
 		} else if (at > 0) {
 			d.kind = KIND_DUPLICATE;
 			d.repeat = at;
@@ -258,10 +259,8 @@ deliver(
 		r = pn_buf_failed(&wire) ? -ENOMEM : 0;
 	}
 	if (r != 0) {
-		ctl_complain("cannot make \"%s\": %s; `" CTL_NAME " trigger "
-			     "--account %s --list` shows what there is",
-		    run->ctl->args.operands[0], error.text,
-		    run->ctl->args.account);
+		ctl_complain("cannot make \"%s\": %s",
+		    run->ctl->args.operands[0], error.text);
 		return r < 0 ? r : -EINVAL;
 	}
 	if (net == NULL) {

@@ -153,7 +153,7 @@ ctl_trigger(struct ctl *ctl)
 		if (!ctl->args.seed_given)
 			pn_random_bytes(&run.seed, sizeof(run.seed));
 		ctl_run_deliver(&run);
-		if (ctl->args.out == NULL) {
+		if (ctl->args.out == NULL && run.sent > 0) {
 			add_summary(&out, &run);
 			r = ctl_flush(&out);
 		}

@@ -1,3 +1,4 @@
+# shellcheck shell=bash disable=SC2034
 # Sourced: what the command tests share. Run in the top folder of the project,
 # with the folder of the programs as first argument.
 #
@@ -65,7 +66,7 @@ make_keys() {
     done
     openssl rand -hex 16 >"$work/keys/v3.key"
     openssl rand -hex 16 >"$work/keys/v2.key"
-    openssl req -x509 -key "$work/keys/wechat_private.pem" -days 30 -subj /CN=platform \
+    openssl req -x509 -key "$work/keys/stranger_private.pem" -days 30 -subj /CN=platform \
         -out "$work/keys/platform.pem" 2>/dev/null
     chmod 600 "$work"/keys/*
 }
@@ -92,6 +93,7 @@ mchid = 1900000001
 appid = wx0000000000000001
 api_v3_key_file = keys/v3.key
 public_key = PUB_KEY_ID_0000000000000000000001:keys/wechat_public.pem
+platform_cert = keys/platform.pem
 api_v2_key_file = keys/v2.key
 test = yes
 test_private_key = keys/wechat_private.pem
