@@ -100,6 +100,41 @@ BEGIN
 END
 $$;
 
+-- The ids that a key has, one for each tenant (or the one given) that it may
+-- belong to: an event's id is the digest of tenant, route and key, so event_log
+-- needs no index by key. Tenants are found by skipping through the primary keys
+-- of the two tiers, one step a tenant.
+CREATE FUNCTION paynotify.event_ids(event_key text, of_tenant text)
+RETURNS uuid[]
+LANGUAGE sql STABLE
+SET search_path = pg_catalog, pg_temp
+AS $$
+WITH RECURSIVE hot AS (
+	(SELECT tenant FROM paynotify.idempotency_keys
+	ORDER BY tenant LIMIT 1)
+	UNION ALL
+	SELECT (SELECT k.tenant FROM paynotify.idempotency_keys k
+		WHERE k.tenant > h.tenant ORDER BY k.tenant LIMIT 1)
+	FROM hot h WHERE h.tenant IS NOT NULL
+), archived AS (
+	(SELECT tenant FROM paynotify.idempotency_archive
+	ORDER BY tenant LIMIT 1)
+	UNION ALL
+	SELECT (SELECT k.tenant FROM paynotify.idempotency_archive k
+		WHERE k.tenant > a.tenant ORDER BY k.tenant LIMIT 1)
+	FROM archived a WHERE a.tenant IS NOT NULL
+), tenants AS (
+	SELECT tenant FROM hot WHERE of_tenant IS NULL
+	UNION SELECT tenant FROM archived WHERE of_tenant IS NULL
+	UNION SELECT of_tenant
+)
+SELECT array_agg(left(encode(sha256(convert_to(concat_ws(E'\n', tenant,
+	'notify/' || split_part(event_key, ':', 2), event_key), 'UTF8')),
+	'hex'), 32)::uuid)
+FROM tenants
+WHERE tenant IS NOT NULL
+$$;
+
 -- Group roles and what they may do. Roles belong to the whole cluster and need
 -- rights that the owner of a database may lack: then a NOTICE says what a
 -- superuser should run, and everything works without them. Called after every
@@ -153,6 +188,8 @@ BEGIN
 		GRANT USAGE ON SCHEMA paynotify TO paynotify_reader;
 		GRANT SELECT ON ALL TABLES IN SCHEMA paynotify
 			TO paynotify_reader;
+		GRANT EXECUTE ON FUNCTION paynotify.event_ids(text, text)
+			TO paynotify_reader;
 	END IF;
 	IF to_regrole('paynotify_consumer') IS NOT NULL THEN
 		GRANT USAGE ON SCHEMA paynotify TO paynotify_consumer;
@@ -172,5 +209,6 @@ END
 $$;
 
 REVOKE ALL ON FUNCTION paynotify.make_partitions(timestamptz),
-	paynotify.archive_expired_keys(integer), paynotify.grant_roles()
+	paynotify.archive_expired_keys(integer),
+	paynotify.event_ids(text, text), paynotify.grant_roles()
 	FROM PUBLIC;

@@ -7,12 +7,17 @@
 #define PN_STORE_STATEMENTS_H
 
 extern const char pn_sql_archive[];
+extern const char pn_sql_event[];
+extern const char pn_sql_events_newest[];
+extern const char pn_sql_events_oldest[];
 extern const char pn_sql_ingest[];
 extern const char pn_sql_ingest_resubmitted[];
 extern const char pn_sql_keys[];
 extern const char pn_sql_partitions[];
 extern const char pn_sql_quarantine[];
 extern const char pn_sql_quarantine_resubmitted[];
+extern const char pn_sql_reader[];
+extern const char pn_sql_receipts[];
 extern const char pn_sql_refuse[];
 extern const char pn_sql_schema[];
 extern const char pn_sql_session[];

@@ -1,0 +1,116 @@
+/*
+ * A connection for reading, for commands and the admin port. Sessions are read
+ * only and plan each statement with its values, since filters that are not
+ * given must vanish from the plan.
+ *
+ * Lists are fetched some hundred rows at a time, so that a list of millions
+ * costs no memory and holds no snapshot open while it is printed.
+ */
+#include "query.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "paynotify/parse.h"
+
+#include "statements.h"
+
+int
+pn_query_open(
+    const char *dsn, struct pn_query **ret_query, struct pn_error *ret_error)
+{
+	struct pn_query *query = calloc(1, sizeof(*query));
+	int r;
+
+	if (query == NULL)
+		return pn_error_set(ret_error, -ENOMEM, "out of memory");
+	query->conn = pn_conn_none();
+	r = pn_conn_open(&query->conn, dsn, -1, ret_error);
+	if (r < 0)
+		r = pn_error_prefix(
+		    ret_error, r, "could not connect to the database: ");
+	if (r == 0)
+		r = pn_conn_exec(&query->conn, pn_sql_reader, NULL, ret_error);
+	if (r != 0) {
+		pn_query_close(query);
+		return r > 0 ? -EIO : r;
+	}
+	*ret_query = query;
+	return 0;
+}
+
+void
+pn_query_close(struct pn_query *query)
+{
+	if (query == NULL)
+		return;
+	pn_conn_close(&query->conn);
+	free(query);
+}
+
+const char *
+pn_query_moment(struct pn_query_text *text, int64_t us)
+{
+	if (us == PN_MOMENT_NONE)
+		return NULL;
+	pn_moment_format_rfc3339(us, text->moment);
+	return text->moment;
+}
+
+const char *
+pn_query_number(struct pn_query_text *text, int which, int64_t value)
+{
+	assert(which >= 0 && (size_t)which < PN_COUNT(text->numbers));
+	(void)snprintf(text->numbers[which], sizeof(text->numbers[which]),
+	    "%" PRId64, value);
+	return text->numbers[which];
+}
+
+int
+pn_query_run(struct pn_query *query, const char *sql, int count,
+    const char *const *values, PGresult **ret_result,
+    struct pn_error *ret_error)
+{
+	struct pn_params params = { .count = count, .values = values };
+	int r;
+
+	r = pn_conn_query(&query->conn, sql, &params, ret_result, ret_error);
+	if (r <= 0)
+		return r;
+	/* 42P01 undefined table, 42883 undefined function, 3F000 schema */
+	if (strcmp(query->conn.sqlstate, "42P01") == 0 ||
+	    strcmp(query->conn.sqlstate, "42883") == 0 ||
+	    strcmp(query->conn.sqlstate, "3F000") == 0)
+		return pn_error_prefix(ret_error, -ENOENT,
+		    "the schema is missing or old, run `paynotifyctl db "
+		    "migrate`: ");
+	return -EIO;
+}
+
+struct pn_str
+pn_query_str(const PGresult *result, int row, int column)
+{
+	return (struct pn_str){ PQgetvalue(result, row, column),
+		(size_t)PQgetlength(result, row, column) };
+}
+
+int64_t
+pn_query_int(const PGresult *result, int row, int column, int64_t none)
+{
+	int64_t value;
+
+	if (PQgetisnull(result, row, column) ||
+	    pn_parse_int64(pn_query_str(result, row, column), &value) != 0)
+		return none;
+	return value;
+}
+
+bool
+pn_query_bool(const PGresult *result, int row, int column)
+{
+	return *PQgetvalue(result, row, column) == 't';
+}
