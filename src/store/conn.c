@@ -270,9 +270,12 @@ take_results(
 
 	for (;;) { /* bounded by the statements that were sent */
 		while (PQisBusy(conn->pg)) {
-			r = wait_socket(conn, POLLIN, -1);
-			if (r < 0)
-				return r;
+			/* not into r: an error may have come already, and its
+			 * end is still on the way */
+			int waited = wait_socket(conn, POLLIN, -1);
+
+			if (waited < 0)
+				return waited;
 			if (PQconsumeInput(conn->pg) == 0)
 				return -ECONNRESET;
 		}
