@@ -2,6 +2,7 @@
 # paynotifyctl without a database and without a daemon: usage, help and manual,
 # config check, verify, trigger's refusals and captures.
 set -u
+# shellcheck source=tests/integration/cmd/lib.sh
 . "$(dirname "$0")/lib.sh"
 trap 'rm -rf "$work"' EXIT
 make_keys
