@@ -23,7 +23,7 @@ import time
 DAEMON_KILLS = 20
 PG_KILLS = 5
 CONNECTIONS = 48
-REQUESTS_PER_SECOND = 450
+REQUESTS_PER_SECOND = 320
 BURST = 32                  # sent at once: a batch of the group commit
 RETRY_SECONDS = 0.2
 DRAIN_SECONDS_MAX = 60

@@ -14,7 +14,7 @@ trap finish EXIT
 trap 'exit 130' INT TERM
 
 pg_start
-node "$here/../bench/gen.mjs" --out "$dir" --n "${FAULT_REQUESTS:-25000}" --seed 7
+node "$here/../bench/gen.mjs" --out "$dir" --n "${FAULT_REQUESTS:-16000}" --seed 7
 port=$(pn_free_port)
 pn_conf "$dir" "$port"
 "$build/paynotifyctl" db migrate -c "$dir/paynotifyd.conf" >/dev/null
