@@ -146,11 +146,13 @@ static struct MHD_Daemon *
 start_daemon(struct pn_server *server, int fd)
 {
 	unsigned threads = thread_count(server->conf);
-	unsigned limit = (unsigned)server->conf->max_connections;
+	/* max_connections is kept by accept_policy(): over it a connection is
+	 * closed at once, and counted. libmicrohttpd would leave it waiting
+	 * unseen, and shares its limit out among threads that the kernel does
+	 * not fill evenly; so its limit lets each of them have all. */
+	unsigned limit =
+	    threads * ((unsigned)server->conf->max_connections + 1);
 
-	/* libmicrohttpd shares the limit out among the threads. */
-	if (limit < threads)
-		limit = threads;
 	return MHD_start_daemon(MHD_USE_EPOLL_INTERNAL_THREAD |
 				    MHD_ALLOW_SUSPEND_RESUME |
 				    MHD_USE_ERROR_LOG,
