@@ -12,6 +12,7 @@
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <unistd.h>
 
 #include <cmocka.h>
@@ -19,6 +20,7 @@
 #include "paynotify/limits.h"
 
 static struct pn_log_gate gate;
+static char ones[5000], wide[5000];
 
 /* stderr goes to a file between begin() and end(). */
 struct capture {
@@ -98,26 +100,52 @@ test_log__escapes_what_strangers_send(void **state)
 static void
 test_log__long_lines_are_cut_whole(void **state)
 {
-	static char ones[5000], wide[5000];
-	const struct pn_log_about about = { .key = { ones, 5000 },
+	const struct pn_log_about about = { .key = { ones, sizeof(ones) - 1 },
 		.peer = "p" };
+	const struct pn_log_about chinese = { .key = {
+						  wide, sizeof(wide) - 1 } };
 	struct capture capture;
-	char *second;
+	char *second, *third;
 
 	(void)state;
-	memset(ones, 1, sizeof(ones) - 1);
+	for (size_t i = 0; i + 2 < sizeof(ones); i += 2)
+		memcpy(ones + i, "\1a", 2);
 	for (size_t i = 0; i + 3 < sizeof(wide); i += 3)
 		memcpy(wide + i, "\xe4\xb8\xad", 3);
 	begin(&capture);
 	pn_log(PN_LOG_ERR, &about, "%s", ones);
 	pn_log_err("%s", wide);
+	pn_log(PN_LOG_ERR, &chinese, "x");
 	end(&capture);
 	second = strchr(capture.text, '\n') + 1;
+	third = strchr(second, '\n') + 1;
 	assert_true(second - capture.text <= PN_LOG_LINE_BYTES_MAX);
-	assert_memory_equal(second - 6, "\\x01\"\n", 6);
+	assert_true(second - capture.text > PN_LOG_LINE_BYTES_MAX - 8);
+	assert_memory_equal(second - 2, "\"\n", 2);
+	/* Nothing is added behind the first piece that did not fit. */
+	assert_null(
+	    memmem(capture.text, (size_t)(second - capture.text), "aa", 2));
+	/* No half character, which would make all of it look ill-formed. */
 	assert_null(strstr(second, "\\x"));
-	assert_memory_equal(second + strlen(second) - 5, "\xe4\xb8\xad\"\n", 5);
-	assert_ptr_equal(strchr(second, '\n'), second + strlen(second) - 1);
+	assert_memory_equal(third - 5, "\xe4\xb8\xad\"\n", 5);
+	assert_non_null(strstr(third, "\xe4\xb8\xad...\" msg=\"x\"\n"));
+	assert_ptr_equal(strchr(third, '\n'), third + strlen(third) - 1);
+}
+
+/* A caller that looks at errno after it has logged finds the log's fault. */
+static void
+test_log__failing_to_write_harms_nobody(void **state)
+{
+	int saved = dup(STDERR_FILENO);
+
+	(void)state;
+	assert_true(saved >= 0);
+	assert_int_equal(close(STDERR_FILENO), 0);
+	errno = EBUSY;
+	pn_log_err("nowhere to go");
+	assert_int_equal(errno, EBUSY);
+	assert_true(dup2(saved, STDERR_FILENO) >= 0);
+	assert_int_equal(close(saved), 0);
 }
 
 /* Debug lines in production, or errors held back. */
@@ -170,6 +198,7 @@ main(void)
 		cmocka_unit_test(test_log__line_says_whom_it_is_about),
 		cmocka_unit_test(test_log__escapes_what_strangers_send),
 		cmocka_unit_test(test_log__long_lines_are_cut_whole),
+		cmocka_unit_test(test_log__failing_to_write_harms_nobody),
 		cmocka_unit_test(test_log__level_decides_what_is_written),
 		cmocka_unit_test(test_log__gate_holds_back_and_counts),
 	};

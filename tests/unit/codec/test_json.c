@@ -138,6 +138,8 @@ test_json__depth_is_limited_before_parsing(void **state)
 	pn_buf_reset(&text);
 	for (int i = 0; i <= PN_JSON_DEPTH_MAX; i++)
 		pn_buf_add_text(&text, i % 2 == 0 ? "[" : "{\"a\":");
+	for (int i = PN_JSON_DEPTH_MAX; i >= 0; i--)
+		pn_buf_add_char(&text, i % 2 == 0 ? ']' : '}');
 	assert_refused(pn_buf_str(&text));
 	pn_buf_reset(&text);
 	for (int i = 0; i < 1000; i++)

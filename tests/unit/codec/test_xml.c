@@ -151,6 +151,7 @@ test_xml__refuses_what_is_not_one_flat_document(void **state)
 		{ "<root><a>1</a></root>", 21 },
 		{ "<XML/>", 6 },
 		{ "<xml><a><b>1</b></a></xml>", 26 },
+		{ "<xml><a><xml>1</xml></a></xml>", 30 },
 		{ "<xml><a>1</a><a>1</a></xml>", 27 },
 		{ "<xml>text<a>1</a></xml>", 23 },
 		{ "<xml><![CDATA[x]]></xml>", 24 },
@@ -209,7 +210,7 @@ test_xml__stops_at_its_limits(void **state)
 	assert_refused(f, pn_buf_str(&text));
 
 	pn_buf_reset(&text);
-	pn_buf_add_text(&text, "<xml><a b='>'");
+	pn_buf_add_text(&text, "<xml><a b='>>'");
 	for (int i = 0; i < 1000; i++)
 		pn_buf_printf(&text, " c%d=''", i);
 	pn_buf_add_text(&text, "/></xml>");
