@@ -34,7 +34,6 @@
 #include "paynotify/parse.h"
 
 enum form {
-	FORM_TEXT,        /* anything */
 	FORM_PROVIDER_ID, /* made by Alipay: visible ASCII */
 	FORM_MERCHANT_ID, /* made by the merchant: any text of one line */
 	FORM_AMOUNT,      /* [0-9]{1,9}\.[0-9]{2} */
@@ -45,103 +44,133 @@ enum form {
 	FORM_CURRENCY,
 };
 
-struct documented {
-	const char *name;
+/* Those whose values have a form, sorted as bytes: walked beside the fields,
+ * which are sorted too. */
+static const struct {
+	struct pn_str name;
 	enum form form;
+} forms[] = {
+	{ PN_STR("agreement_no"), FORM_PROVIDER_ID },
+	{ PN_STR("app_id"), FORM_PROVIDER_ID },
+	{ PN_STR("auth_app_id"), FORM_PROVIDER_ID },
+	{ PN_STR("buyer_id"), FORM_PROVIDER_ID },
+	{ PN_STR("buyer_open_id"), FORM_PROVIDER_ID },
+	{ PN_STR("buyer_pay_amount"), FORM_AMOUNT },
+	{ PN_STR("gmt_close"), FORM_DATE },
+	{ PN_STR("gmt_create"), FORM_DATE },
+	{ PN_STR("gmt_payment"), FORM_DATE },
+	{ PN_STR("gmt_refund"), FORM_DATE },
+	{ PN_STR("invoice_amount"), FORM_AMOUNT },
+	{ PN_STR("merchant_app_id"), FORM_PROVIDER_ID },
+	{ PN_STR("msg_method"), FORM_WORD },
+	{ PN_STR("notify_id"), FORM_PROVIDER_ID },
+	{ PN_STR("notify_time"), FORM_DATE },
+	{ PN_STR("notify_type"), FORM_WORD },
+	{ PN_STR("out_biz_no"), FORM_MERCHANT_ID },
+	{ PN_STR("out_trade_no"), FORM_MERCHANT_ID },
+	{ PN_STR("point_amount"), FORM_AMOUNT },
+	{ PN_STR("receipt_amount"), FORM_AMOUNT },
+	{ PN_STR("refund_fee"), FORM_AMOUNT },
+	{ PN_STR("seller_id"), FORM_PROVIDER_ID },
+	{ PN_STR("total_amount"), FORM_AMOUNT },
+	{ PN_STR("trade_no"), FORM_PROVIDER_ID },
+	{ PN_STR("trade_status"), FORM_STATUS },
+	{ PN_STR("trans_currency"), FORM_CURRENCY },
+	{ PN_STR("utc_timestamp"), FORM_MILLISECONDS },
 };
 
-/* Sorted as bytes; pn_alipay_documented() searches by halves. */
-static const struct documented table[] = {
-	{ "advance_amount", FORM_TEXT },
-	{ "agreement_no", FORM_PROVIDER_ID },
-	{ "alipay_logon_id", FORM_TEXT },
-	{ "alipay_user_id", FORM_TEXT },
-	{ "app_id", FORM_PROVIDER_ID },
-	{ "auth_app_id", FORM_PROVIDER_ID },
-	{ "auth_trade_pay_mode", FORM_TEXT },
-	{ "bank_ack_time", FORM_TEXT },
-	{ "biz_content", FORM_TEXT },
-	{ "body", FORM_TEXT },
-	{ "buyer_id", FORM_PROVIDER_ID },
-	{ "buyer_logon_id", FORM_TEXT },
-	{ "buyer_open_id", FORM_PROVIDER_ID },
-	{ "buyer_pay_amount", FORM_AMOUNT },
-	{ "charge_amount", FORM_TEXT },
-	{ "charge_flags", FORM_TEXT },
-	{ "charge_info_list", FORM_TEXT },
-	{ "charset", FORM_TEXT },
-	{ "commodity_order_id", FORM_TEXT },
-	{ "current_seller_received_amount", FORM_TEXT },
-	{ "dback_amount", FORM_TEXT },
-	{ "dback_status", FORM_TEXT },
-	{ "discount_amount", FORM_TEXT },
-	{ "discount_goods_detail", FORM_TEXT },
-	{ "external_agreement_no", FORM_TEXT },
-	{ "ff_current_period", FORM_TEXT },
-	{ "fund_bill_list", FORM_TEXT },
-	{ "gmt_close", FORM_DATE },
-	{ "gmt_create", FORM_DATE },
-	{ "gmt_payment", FORM_DATE },
-	{ "gmt_refund", FORM_DATE },
-	{ "hb_fq_pay_info", FORM_TEXT },
-	{ "hyb_amount", FORM_TEXT },
-	{ "industry_sepc_detail", FORM_TEXT },
-	{ "industry_sepc_detail_acc", FORM_TEXT },
-	{ "industry_sepc_detail_gov", FORM_TEXT },
-	{ "invalid_time", FORM_TEXT },
-	{ "invoice_amount", FORM_AMOUNT },
-	{ "login_token", FORM_TEXT },
-	{ "mdiscount_amount", FORM_TEXT },
-	{ "merchant_app_id", FORM_PROVIDER_ID },
-	{ "merchant_pid", FORM_TEXT },
-	{ "method", FORM_TEXT },
-	{ "msg_method", FORM_WORD },
-	{ "notify_action_type", FORM_TEXT },
-	{ "notify_id", FORM_PROVIDER_ID },
-	{ "notify_time", FORM_DATE },
-	{ "notify_type", FORM_WORD },
-	{ "open_id", FORM_TEXT },
-	{ "order_ticket", FORM_TEXT },
-	{ "out_biz_no", FORM_MERCHANT_ID },
-	{ "out_channel_type", FORM_TEXT },
-	{ "out_trade_no", FORM_MERCHANT_ID },
-	{ "passback_params", FORM_TEXT },
-	{ "pay_amount", FORM_TEXT },
-	{ "pay_currency", FORM_TEXT },
-	{ "personal_product_code", FORM_TEXT },
-	{ "point_amount", FORM_AMOUNT },
-	{ "receipt_amount", FORM_AMOUNT },
-	{ "receipt_currency_type", FORM_TEXT },
-	{ "refund_fee", FORM_AMOUNT },
-	{ "refund_preset_paytool_list", FORM_TEXT },
-	{ "seller_email", FORM_TEXT },
-	{ "seller_id", FORM_PROVIDER_ID },
-	{ "seller_received_total_amount", FORM_TEXT },
-	{ "send_back_fee", FORM_TEXT },
-	{ "service_code", FORM_TEXT },
-	{ "settle_amount", FORM_TEXT },
-	{ "settle_currency", FORM_TEXT },
-	{ "settle_trans_rate", FORM_TEXT },
-	{ "settlement_id", FORM_TEXT },
-	{ "sign_scene", FORM_TEXT },
-	{ "sign_time", FORM_TEXT },
-	{ "sign_type", FORM_TEXT },
-	{ "status", FORM_TEXT },
-	{ "subject", FORM_TEXT },
-	{ "timestamp", FORM_TEXT },
-	{ "total_amount", FORM_AMOUNT },
-	{ "total_from_seller_fee", FORM_TEXT },
-	{ "total_price", FORM_TEXT },
-	{ "trade_no", FORM_PROVIDER_ID },
-	{ "trade_status", FORM_STATUS },
-	{ "trans_currency", FORM_CURRENCY },
-	{ "trans_pay_rate", FORM_TEXT },
-	{ "unfreeze_amount", FORM_TEXT },
-	{ "unsign_time", FORM_TEXT },
-	{ "utc_timestamp", FORM_MILLISECONDS },
-	{ "valid_time", FORM_TEXT },
-	{ "version", FORM_TEXT },
-	{ "voucher_detail_list", FORM_TEXT },
+/* All of them, sorted as bytes. */
+static const char *const names[] = {
+	"advance_amount",
+	"agreement_no",
+	"alipay_logon_id",
+	"alipay_user_id",
+	"app_id",
+	"auth_app_id",
+	"auth_trade_pay_mode",
+	"bank_ack_time",
+	"biz_content",
+	"body",
+	"buyer_id",
+	"buyer_logon_id",
+	"buyer_open_id",
+	"buyer_pay_amount",
+	"charge_amount",
+	"charge_flags",
+	"charge_info_list",
+	"charset",
+	"commodity_order_id",
+	"current_seller_received_amount",
+	"dback_amount",
+	"dback_status",
+	"discount_amount",
+	"discount_goods_detail",
+	"external_agreement_no",
+	"ff_current_period",
+	"fund_bill_list",
+	"gmt_close",
+	"gmt_create",
+	"gmt_payment",
+	"gmt_refund",
+	"hb_fq_pay_info",
+	"hyb_amount",
+	"industry_sepc_detail",
+	"industry_sepc_detail_acc",
+	"industry_sepc_detail_gov",
+	"invalid_time",
+	"invoice_amount",
+	"login_token",
+	"mdiscount_amount",
+	"merchant_app_id",
+	"merchant_pid",
+	"method",
+	"msg_method",
+	"notify_action_type",
+	"notify_id",
+	"notify_time",
+	"notify_type",
+	"open_id",
+	"order_ticket",
+	"out_biz_no",
+	"out_channel_type",
+	"out_trade_no",
+	"passback_params",
+	"pay_amount",
+	"pay_currency",
+	"personal_product_code",
+	"point_amount",
+	"receipt_amount",
+	"receipt_currency_type",
+	"refund_fee",
+	"refund_preset_paytool_list",
+	"seller_email",
+	"seller_id",
+	"seller_received_total_amount",
+	"send_back_fee",
+	"service_code",
+	"settle_amount",
+	"settle_currency",
+	"settle_trans_rate",
+	"settlement_id",
+	"sign_scene",
+	"sign_time",
+	"sign_type",
+	"status",
+	"subject",
+	"timestamp",
+	"total_amount",
+	"total_from_seller_fee",
+	"total_price",
+	"trade_no",
+	"trade_status",
+	"trans_currency",
+	"trans_pay_rate",
+	"unfreeze_amount",
+	"unsign_time",
+	"utc_timestamp",
+	"valid_time",
+	"version",
+	"voucher_detail_list",
 };
 
 enum { CURRENCY_BYTES = 3 };
@@ -149,12 +178,11 @@ enum { CURRENCY_BYTES = 3 };
 int
 pn_alipay_documented(struct pn_str name)
 {
-	size_t low = 0, high = PN_COUNT(table);
+	size_t low = 0, high = PN_COUNT(names);
 
 	while (low < high) {
 		size_t middle = low + (high - low) / 2;
-		int order =
-		    pn_str_compare(name, pn_str_from(table[middle].name));
+		int order = pn_str_compare(name, pn_str_from(names[middle]));
 
 		if (order == 0)
 			return (int)middle;
@@ -169,15 +197,15 @@ pn_alipay_documented(struct pn_str name)
 size_t
 pn_alipay_documented_count(void)
 {
-	return PN_COUNT(table);
+	return PN_COUNT(names);
 }
 
 const char *
 pn_alipay_documented_at(size_t index)
 {
-	assert(index < PN_COUNT(table));
+	assert(index < PN_COUNT(names));
 
-	return table[index].name;
+	return names[index];
 }
 
 static bool
@@ -253,7 +281,6 @@ has_form(enum form form, struct pn_str value)
 	uint64_t milliseconds;
 
 	switch (form) {
-	case FORM_TEXT: return true;
 	case FORM_PROVIDER_ID: return is_provider_id(value);
 	case FORM_MERCHANT_ID: return is_merchant_id(value);
 	case FORM_AMOUNT: return pn_money_parse_yuan(value, &number) == 0;
@@ -272,18 +299,25 @@ static int
 check_forms(
     const struct pn_form *text, struct pn_arena *arena, const char **ret_reason)
 {
-	for (size_t i = 0; i < text->count; i++) {
-		const struct pn_field *field = &text->fields[i];
-		int row = pn_alipay_documented(field->name);
-		struct pn_str reason;
+	size_t at = 0;
 
+	for (size_t row = 0; row < PN_COUNT(forms); row++) {
+		struct pn_str reason;
+		int order = -1;
+
+		for (; at < text->count; at++) {
+			order = pn_str_compare(
+			    text->fields[at].name, forms[row].name);
+			if (order >= 0)
+				break;
+		}
 		/* An empty value counts as absent. */
-		if (row < 0 || field->value.len == 0 ||
-		    has_form(table[row].form, field->value))
+		if (order != 0 || text->fields[at].value.len == 0 ||
+		    has_form(forms[row].form, text->fields[at].value))
 			continue;
 		reason = pn_arena_printf(arena,
-		    "\"%s\" has not the form of that parameter",
-		    table[row].name);
+		    "\"" PN_STR_FMT "\" has not the form of that parameter",
+		    PN_STR_ARG(forms[row].name));
 		if (reason.data == NULL)
 			return -ENOMEM;
 		*ret_reason = reason.data;
@@ -315,7 +349,7 @@ hidden_name(struct pn_str own, struct pn_str value, struct pn_str below)
 		row = pn_alipay_documented(name);
 		if (row >= 0 && pn_str_compare(name, own) > 0 &&
 		    (below.data == NULL || pn_str_compare(name, below) < 0))
-			return table[row].name;
+			return names[row];
 	}
 	return NULL;
 }
