@@ -3,7 +3,7 @@
  * addresses, address blocks, and files, which are read at once: after loading,
  * nothing of a configuration is opened again.
  *
- * A list has its final room at the first value, since its maximum is small.
+ * A list has no size beside its count: see room().
  */
 #include "conf_internal.h"
 
@@ -52,37 +52,52 @@ values_max(const struct conf_option *option)
 	return PN_ACCOUNT_KEYS_MAX;
 }
 
-/* Room for one more, the array made at the first. NULL after telling why. */
+/* Room for one more value: the array doubles when its count is a power of two,
+ * so that most lists, of one value, have room for one. NULL after telling
+ * why. */
 static void *
-room(const struct list *list, void *array, size_t count, size_t bytes)
+room(const struct list *list, const void *array, size_t count, size_t bytes)
+{
+	void *bigger;
+
+	if (count > 0 && (count & (count - 1)) != 0)
+		return (void *)(uintptr_t)array;
+	bigger = conf_alloc(list->load, (count == 0 ? 1 : 2 * count) * bytes);
+	if (bigger != NULL && count > 0)
+		memcpy(bigger, array, count * bytes);
+	return bigger;
+}
+
+static bool
+is_full(const struct list *list, size_t count)
 {
 	size_t max = values_max(list->option);
 
-	if (count >= max) {
-		conf_fail(list->load, list->place, "%s: more than %zu values",
-		    list->option->key, max);
-		return NULL;
-	}
-	if (array != NULL)
-		return array;
-	return conf_alloc(list->load, max * bytes);
+	if (count < max)
+		return false;
+	conf_fail(list->load, list->place, "%s: more than %zu values",
+	    list->option->key, max);
+	return true;
 }
 
 static int
 strings_add(
     const struct list *list, struct pn_conf_strings *strings, char *value)
 {
-	strings->values = room(
-	    list, strings->values, strings->count, sizeof(*strings->values));
-	if (strings->values == NULL || value == NULL)
+	char **values;
+	struct pn_conf_place *places;
+
+	if (value == NULL || is_full(list, strings->count))
 		return 1;
-	if (strings->places == NULL)
-		strings->places = conf_alloc(list->load,
-		    values_max(list->option) * sizeof(*strings->places));
-	if (strings->places == NULL)
+	values = room(list, strings->values, strings->count, sizeof(*values));
+	places = room(list, strings->places, strings->count, sizeof(*places));
+	if (values == NULL || places == NULL)
 		return 1;
-	strings->values[strings->count] = value;
-	strings->places[strings->count++] = list->place;
+	values[strings->count] = value;
+	places[strings->count] = list->place;
+	strings->values = values;
+	strings->places = places;
+	strings->count++;
 	return 0;
 }
 
@@ -154,17 +169,19 @@ listen_add(const struct list *list, struct pn_conf_strings *strings)
 static int
 cidr_add(const struct list *list, struct pn_conf_cidrs *cidrs)
 {
-	struct pn_conf_cidr block;
+	struct pn_conf_cidr block, *blocks;
 
 	if (pn_str_is(list->text, "none"))
 		return 0;
 	if (conf_cidr_parse(list->text, &block) != 0)
 		return refuse(
 		    list, "an address block such as 10.0.0.0/8 or fd00::/8");
-	cidrs->blocks =
-	    room(list, cidrs->blocks, cidrs->count, sizeof(*cidrs->blocks));
-	if (cidrs->blocks == NULL)
+	if (is_full(list, cidrs->count))
 		return 1;
+	blocks = room(list, cidrs->blocks, cidrs->count, sizeof(*blocks));
+	if (blocks == NULL)
+		return 1;
+	cidrs->blocks = blocks;
 	cidrs->blocks[cidrs->count++] = block;
 	return 0;
 }
@@ -242,7 +259,7 @@ static int
 file_add(const struct list *list, struct pn_conf_files *files)
 {
 	bool secret = list->option->type == CONF_SECRET_FILE;
-	struct pn_conf_file file = { .place = list->place };
+	struct pn_conf_file file = { .place = list->place }, *bigger;
 	struct pn_str path = list->text;
 	struct pn_error error;
 	int r;
@@ -252,10 +269,12 @@ file_add(const struct list *list, struct pn_conf_files *files)
 	if (list->option->type == CONF_LABELLED_FILE &&
 	    label_split(list, files, &file.label, &path) != 0)
 		return 1;
-	files->files =
-	    room(list, files->files, files->count, sizeof(*files->files));
-	if (files->files == NULL)
+	if (is_full(list, files->count))
 		return 1;
+	bigger = room(list, files->files, files->count, sizeof(*bigger));
+	if (bigger == NULL)
+		return 1;
+	files->files = bigger;
 	file.path = conf_copy(list->load, path);
 	if (file.path == NULL)
 		return 1;

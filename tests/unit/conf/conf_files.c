@@ -40,8 +40,8 @@ folder_teardown(void **state)
 const char *
 folder_path(struct folder *folder, const char *name)
 {
-	(void)snprintf(folder->file, sizeof(folder->file), "%s/%s",
-	    folder->path, name);
+	(void)snprintf(
+	    folder->file, sizeof(folder->file), "%s/%s", folder->path, name);
 	return folder->file;
 }
 

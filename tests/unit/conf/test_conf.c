@@ -66,7 +66,7 @@ test_conf__reads_every_kind_of_value(void **state)
 	    "rate_limit = 20/s\n"
 	    "trusted_proxies = 10.0.0.0/8\n"
 	    "trusted_proxies = 2400:b200::/32\n"
-	    "[ database ]\n"
+	    "\t [ database ]\n"
 	    "dsn = host=a,b password=x;y target_session_attrs=read-write\n"
 	    "require_sync = yes\n"
 	    "[retention]\n"
@@ -110,6 +110,24 @@ test_conf__long_lines_are_whole_or_refused(void **state)
 	assert_int_equal(conf->database.writers, 2);
 	(void)snprintf(text, sizeof(text), "[database]\ndsn = %s\n", dsn);
 	folder_refuse(*state, text, "main.conf:2: line of 4103 bytes");
+}
+
+/* A NUL ends a line for C, and what an editor shows behind it is lost. */
+static void
+test_conf__nul_bytes_are_refused(void **state)
+{
+	static const char text[] = "[server]\nthreads = 2\0 2\n";
+	struct folder *folder = *state;
+	FILE *out;
+
+	folder_write(folder, "main.conf", "", 0600);
+	out = fopen(folder_path(folder, "main.conf"), "w");
+	assert_non_null(out);
+	assert_int_equal(
+	    fwrite(text, 1, sizeof(text) - 1, out), sizeof(text) - 1);
+	assert_int_equal(fclose(out), 0);
+	assert_int_equal(folder_load(folder, NULL), -EINVAL);
+	assert_non_null(strstr(folder->error.text, "main.conf:2: NUL byte"));
 }
 
 /* A mistake whose place is not told costs an operator the evening. */
@@ -221,6 +239,54 @@ test_conf__all_errors_are_told_at_once(void **state)
 	folder_refuse(folder, text, "... and ");
 	assert_true(strlen(folder->error.text) < PN_ERROR_TEXT_BYTES_MAX);
 	assert_non_null(strstr(folder->error.text, " more errors"));
+}
+
+/* Without a bound, a generated file of a million accounts is a start that
+ * never ends; it must say so, not cut the rest off. */
+static void
+test_conf__too_many_accounts_are_refused(void **state)
+{
+	enum { LINE_BYTES = 32 };
+	size_t size = (size_t)(PN_CONF_ACCOUNTS_MAX + 1) * LINE_BYTES, len = 0;
+	char *text = calloc(1, size);
+
+	assert_non_null(text);
+	for (int i = 0; i <= PN_CONF_ACCOUNTS_MAX; i++)
+		len += (size_t)snprintf(
+		    text + len, size - len, "[alipay s%d]\n", i);
+	folder_refuse(*state, text, "[alipay s0] app_id is required");
+	folder_write(*state, "main.conf", text, 0600);
+	assert_int_equal(folder_load(*state, "alipay/s0"), -EINVAL);
+	assert_non_null(strstr(((struct folder *)*state)->error.text,
+	    "main.conf:4097: more than 4096 sections"));
+	free(text);
+}
+
+/* A list that loses a value while it grows loses an application's payments;
+ * one without a bound is no bound. */
+static void
+test_conf__lists_grow_to_their_maximum(void **state)
+{
+	const struct pn_conf_strings *ids;
+	char text[8192] = ALIPAY "seller_id = 2088\n";
+	size_t len = strlen(text);
+
+	folder_write(*state, "key.pem", "key", 0644);
+	for (int i = 1; i < PN_CONF_REPEAT_MAX; i++)
+		len += (size_t)snprintf(
+		    text + len, sizeof(text) - len, "app_id = a%d\n", i);
+	ids = &folder_accept(*state, text)->accounts[0].alipay.app_id;
+	assert_int_equal(ids->count, PN_CONF_REPEAT_MAX);
+	assert_string_equal(ids->values[0], "2021000000000001");
+	for (int i = 1; i < PN_CONF_REPEAT_MAX; i++) {
+		char want[16];
+
+		(void)snprintf(want, sizeof(want), "a%d", i);
+		assert_string_equal(ids->values[i], want);
+		assert_int_equal(ids->places[i].line, 4 + i);
+	}
+	(void)snprintf(text + len, sizeof(text) - len, "app_id = more\n");
+	folder_refuse(*state, text, "main.conf:68: app_id: more than 64");
 }
 
 /* An account that silently is none refuses a shop's payments for a day. */
@@ -395,9 +461,12 @@ main(void)
 		TEST(test_conf__admin_port_only_with_its_section),
 		TEST(test_conf__reads_every_kind_of_value),
 		TEST(test_conf__long_lines_are_whole_or_refused),
+		TEST(test_conf__nul_bytes_are_refused),
 		TEST(test_conf__errors_say_file_line_and_what_was_meant),
 		TEST(test_conf__values_are_whole_and_in_range),
 		TEST(test_conf__all_errors_are_told_at_once),
+		TEST(test_conf__too_many_accounts_are_refused),
+		TEST(test_conf__lists_grow_to_their_maximum),
 		TEST(test_conf__an_empty_account_is_an_error),
 		TEST(test_conf__accounts_must_be_able_to_verify),
 		TEST(test_conf__accounts_are_found_by_both_names),

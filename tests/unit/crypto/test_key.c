@@ -453,11 +453,13 @@ test_key__private_keys_in_every_form(void **state)
 	}
 	pn_public_key_unref(public);
 	key = NULL;
-	for (size_t i = 0; i < PN_COUNT(bad); i++)
+	for (size_t i = 0; i < PN_COUNT(bad); i++) {
 		assert_int_equal(
 		    pn_private_key_parse(pn_str_from(bad[i]), &key, &error),
 		    -EINVAL);
-	assert_non_null(strstr(error.text, "encrypted"));
+		assert_true((strstr(bad[i], "ENCRYPTED") != NULL) ==
+			    (strstr(error.text, "is encrypted") != NULL));
+	}
 	assert_int_equal(
 	    pn_private_key_parse(pn_str_from(keys->spki), &key, &error),
 	    -EINVAL);
