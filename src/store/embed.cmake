@@ -5,9 +5,15 @@
 # migrations: the table pn_migrations[] of NNNN_name.sql, in order.
 # statements: one `const char pn_sql_<name>[]` a file.
 
-set(unless_received "AND NOT EXISTS (SELECT FROM paynotify.receipts p
- WHERE p.id = r.id AND p.received_at > now() - interval '1 day')")
-string(REPLACE "\n" "" unless_received "${unless_received}")
+# What a statement that is sent again has besides. It writes no second receipt
+# (the time keeps PostgreSQL to the newest partitions); but a transaction that
+# writes nothing does not wait for the synchronous standby at its commit, and
+# would acknowledge what the standby may not have. So it writes a message into
+# the WAL, which nobody reads.
+string(CONCAT unless_received "AND NOT EXISTS (SELECT FROM paynotify.receipts p"
+    " WHERE p.id = r.id AND p.received_at > now() - interval '1 day')")
+string(CONCAT after_waiting "WHERE (SELECT pg_logical_emit_message(true,"
+    " 'paynotify', '')) IS NOT NULL")
 
 # A C string literal a line; the compiler joins them.
 function(to_literal file ret)
@@ -47,11 +53,11 @@ else()
         get_filename_component(name "${file}" NAME_WE)
         to_literal("${file}" literal)
         string(APPEND c "const char pn_sql_${name}[] =\n\t${literal};\n")
-        # The same, for a request that may have its receipt already. The time
-        # keeps PostgreSQL to the newest partitions.
+        # The same, for a request that may be stored already.
         if(literal MATCHES "--RESUBMITTED--")
             string(REPLACE "--RESUBMITTED--" "${unless_received}" literal
                 "${literal}")
+            string(REPLACE "--WAITED--" "${after_waiting}" literal "${literal}")
             string(APPEND c "const char pn_sql_${name}_resubmitted[] =\n"
                 "\t${literal};\n")
         endif()

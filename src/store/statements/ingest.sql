@@ -123,3 +123,4 @@ WITH e AS MATERIALIZED (
 		--RESUBMITTED--
 )
 SELECT j.ord, j.verdict FROM judged j
+--WAITED--
