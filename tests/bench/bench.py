@@ -19,6 +19,7 @@ import measure
 
 CONNECTIONS = 64
 WARMUP = 1500
+PEER_WARMUP = 300
 ARCHIVE_KEYS = 5_000_000
 IDLE_CONNECTIONS = 1000
 RATE = 1000
@@ -88,21 +89,21 @@ class Bench:
         self.drop(database)
         return line
 
-    def closed(self, server, path, connections=CONNECTIONS, **more):
+    def closed(self, server, path, warmup=WARMUP):
         pg = int(self.a.pg_pid)
         cpu = [measure.cpu_seconds(p) for p in (server.process.pid, pg)]
         line = measure.load(self.load_program, path, server.port,
-                            connections=connections, seconds=self.a.seconds,
-                            warmup=WARMUP, **more)
+                            connections=CONNECTIONS,
+                            seconds=self.a.seconds, warmup=warmup)
         now = [measure.cpu_seconds(p) for p in (server.process.pid, pg)]
         line["server_us"], line["pg_us"] = (
             (b - c) * 1e6 / line["n"] for b, c in zip(now, cpu))
         return line
 
-    def run_daemon(self, template="template0", **more):
+    def run_daemon(self, template="template0"):
         path = self.good()
         with self.daemon(template) as server:
-            line = self.closed(server, path, **more)
+            line = self.closed(server, path)
         return self.settle("paynotify.events", line)
 
     def run_pgbench(self):
@@ -135,7 +136,7 @@ class Bench:
         }[name]
         env = {"PORT": str(port), "KEYS": os.path.join(self.a.dir, "keys")}
         with measure.Server(args, port, self.a.dir, env) as server:
-            line = self.closed(server, path)
+            line = self.closed(server, path, PEER_WARMUP)
         return self.settle("events", line)
 
     # the promises

@@ -28,7 +28,7 @@ packages_node
 if [ ! -f "$build/build.ninja" ]; then
     (cd "$root" && cmake --preset "$(basename "$build")" >/dev/null)
 fi
-ninja -C "$build" paynotifyd paynotifyctl load >/dev/null
+ninja -C "$build" ${BENCH_TARGETS:-paynotifyd paynotifyctl load} >/dev/null
 peer=$here/peers/node
 [ -d "$peer/node_modules" ] || (cd "$peer" && npm ci --no-audit --no-fund >/dev/null)
 
