@@ -1,5 +1,6 @@
 /*
- * JSON. What is accepted stays acceptable when sanitised, with no escaped NUL
+ * JSON. Our reader and jansson's take the same documents with the same values,
+ * but for depth and numbers. What is accepted stays acceptable when sanitised, with no escaped NUL
  * left; and any bytes at all can be added as a string and read back as UTF-8.
  */
 #include "fuzz.h"
@@ -9,6 +10,25 @@
 #include "paynotify/buf.h"
 #include "paynotify/json.h"
 #include "paynotify/limits.h"
+
+/* jansson's own decoder is the judge; ours is stricter in two ways only. */
+static void
+check_against_jansson(
+    struct pn_str text, const json_t *value, const struct pn_error *error)
+{
+	json_error_t theirs;
+	json_t *judged = json_loadb(text.len == 0 ? "" : text.data, text.len,
+	    JSON_REJECT_DUPLICATES | JSON_DECODE_ANY | JSON_ALLOW_NUL, &theirs);
+
+	if (value != NULL) {
+		assert(judged != NULL);
+		assert(json_equal(value, judged));
+	} else if (judged != NULL) {
+		assert(strstr(error->text, "nested too deep") != NULL ||
+		       strstr(error->text, "number out of range") != NULL);
+	}
+	json_decref(judged);
+}
 
 static void
 check_sanitised(struct pn_arena *arena, struct pn_str text)
@@ -58,6 +78,7 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	}
 	r = pn_json_parse(text, &value, &error);
 	assert(r == 0 || error.text[0] != '\0');
+	check_against_jansson(text, value, &error);
 	if (r == 0) {
 		assert(pn_str_is_utf8(text));
 		check_sanitised(arena, text);

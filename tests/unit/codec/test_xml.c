@@ -23,11 +23,11 @@ struct fixture {
 	struct pn_error error;
 };
 
+static struct fixture fixture;
+
 static int
 setup(void **state)
 {
-	static struct fixture fixture;
-
 	fixture = (struct fixture){ .arena = pn_arena_new(PN_ARENA_BYTES_MAX) };
 	*state = &fixture;
 	return fixture.arena == NULL ? -1 : 0;
