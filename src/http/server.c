@@ -43,8 +43,12 @@
 #include "http_internal.h"
 
 /* Headers, and a piece of the body, of one connection; libmicrohttpd answers
- * 431 when the headers do not fit. */
-static const size_t connection_bytes = PN_HEADER_BYTES_MAX;
+ * 431 when the headers do not fit. It keeps (and clears after each request) all
+ * of it as long as the connection is open, so this decides what an idle one
+ * costs. Notifications have 1 to 2 kB of headers. */
+static const size_t connection_bytes = 10 << 10;
+static_assert(10 << 10 <= PN_HEADER_BYTES_MAX,
+    "what libmicrohttpd lets through is within the limit");
 /* How long a stop waits for connections that the kernel holds for accept(). */
 static const int backlog_ms_max = 50;
 /* After the grace: how long the last replies may take to be written. */

@@ -318,6 +318,10 @@ pn_ingest_refuse(struct pn_ingest *ingest, struct pn_ingest_job *job,
 	decide(job, row->outcome);
 	if (row->outcome == PN_OUTCOME_UNAVAILABLE)
 		return; /* the sender comes again; nothing to tell */
+	if (job->rate_limited != NULL && job->rate_limited(job)) {
+		pn_metric_add(PN_METRIC_REFUSED_RATE, 1);
+		return; /* the same answer, but it leaves nothing behind */
+	}
 	pn_metric_add(PN_METRIC_REFUSED_MALFORMED, 1);
 	pn_report_cut(job, row->reason);
 	pn_report_receipt(job, pn_verdict_name(PN_VERDICT_MALFORMED),
