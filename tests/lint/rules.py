@@ -1,6 +1,7 @@
 """The rules of STYLE.md that a machine can check, besides layers.py. Each takes
 the tree and yields (path, line, message).
 """
+import collections
 import re
 
 import ctext
@@ -14,7 +15,7 @@ RATCHET = {}
 
 BANNED = """atoi atol atoll atof strtol strtoll strtoul strtoull strtod strtof
     sscanf strcpy strcat sprintf vsprintf strtok gets alloca system popen
-    asctime ctime gmtime localtime strerror rand srand""".split()
+    asctime ctime gmtime localtime rand srand""".split()
 CLOCKS = "time clock_gettime gettimeofday".split()
 RANDOM = "getrandom getentropy RAND_bytes random".split()
 # Pure layers: no clock, no randomness, no log.
@@ -24,7 +25,7 @@ MAY_LOG = "base http ingest store net deliver guard admin cmd".split()
 
 # Asserts per function, measured; raise it, never lower it.
 ASSERT_LAYERS = ("store", "ingest")
-ASSERT_FLOOR = 0.1
+ASSERT_FLOOR = 0.33
 
 
 def _layer(path):
@@ -86,8 +87,8 @@ def purity(tree):
 
 def _is_mutable(declaration):
     before = re.split(r"[=\[;]", declaration)[0]
-    if "pthread_once_t" in before:
-        return False  # a library's one-time set-up
+    if re.search(r"\b(pthread_once_t|struct pn_log_gate)\b", before):
+        return False  # a library's one-time set-up; how often a line is logged
     # `static const struct { ... } rows[]`: what is before the brace decides.
     tail = before.split("{")[0].rsplit("*", 1)[-1]
     return not re.search(r"\bconst\b", tail)
@@ -189,18 +190,21 @@ _TEST_NAME = re.compile(r"test_[a-z0-9]+(?:_[a-z0-9]+)*__[a-z0-9][a-z0-9_]*$")
 
 def test_name(tree):
     """A test that is not registered never runs; a skipped one proves nothing."""
-    for path in tree.c_files("tests"):
-        source = tree.source(path)
-        used = set(re.findall(r"\bcmocka_unit_test\w*\(\s*(\w+)", source.code))
-        if not used:
-            continue
+    # A group of tests may be split over files: it is registered somewhere.
+    sources = [(p, tree.source(p)) for p in tree.c_files("tests")]
+    listed = set()
+    for _, source in sources:
+        listed |= set(re.findall(r"\bcmocka_unit_test\w*\(\s*(\w+)", source.code))
+    words = collections.Counter(
+        w for _, s in sources for w in re.findall(r"\btest_\w+", s.code))
+    for path, source in sources:
         for f in source.functions:
-            if f.name in used and not _TEST_NAME.match(f.name):
+            if f.name in listed and not _TEST_NAME.match(f.name):
                 yield path, f.first, f"{f.name} is not test_<module>__<behaviour>"
             if f.name.startswith("test_") and "__" in f.name and \
-                    source.code.count(f.name) < 2:
+                    words[f.name] < 2:
                 yield path, f.first, f"{f.name} is in no list of tests"
-        for m in re.finditer(r"\bskip\s*\(", source.code):
+        for m in re.finditer(r"(?<![\w.>])skip\s*\(\s*\)", source.code):
             yield path, source.line(m.start()), "a skipped test"
 
 
