@@ -59,7 +59,7 @@ stage_asan() {
 }
 stage_tsan() {
     # What has threads: the store's writers, the server, the pipeline.
-    preset tsan && cmake --build build/tsan -j "$jobs" --target tests/integration/all &&
+    preset tsan && cmake --build build/tsan -j "$jobs" --target paynotifyd paynotifyctl tests/integration/all &&
         TSAN_OPTIONS=halt_on_error=1:second_deadlock_stack=1 \
             ctests tsan integration "$jobs"
 }

@@ -19,8 +19,7 @@ export work share build
 one() {
     local name=${1##*/} seeds=()
     mkdir "$work/$name"
-    for d in "$build/fuzz/$name" "$build/golden/fuzz/$name" "tests/fuzz/corpus/$name" \
-        "tests/fuzz/corpus/${name#fuzz_}"; do
+    for d in "$build/golden/fuzz/$name" "tests/fuzz/seeds/${name#fuzz_}"; do
         [ -d "$d" ] && seeds+=("$d")
     done
     if "$1" -max_total_time="$share" -timeout=5 -rss_limit_mb=1024 -print_final_stats=1 \
