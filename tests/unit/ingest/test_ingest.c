@@ -3,297 +3,15 @@
  * fail, a success is told that was not committed, something signed is dropped,
  * or a request gets two answers or none.
  */
-#include "ingest_internal.h"
+#include "fakes.h"
 
 #include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include <cmocka.h>
-
-#include "paynotify/metrics.h"
-
-/* -- a provider ---------------------------------------------------------------- */
-
-static struct told {
-	struct pn_notification notification;
-	int verify_result;
-	int reply_failures; /* of the next replies */
-	bool dialect_200;
-} told;
-
-static const char *const fake_headers[] = { "X-Sign", "X-Time", NULL };
-
-static int
-fake_open(const struct pn_conf_account *conf, void **ret_account,
-    struct pn_error *ret_error)
-{
-	if (conf->test)
-		return pn_error_set(ret_error, -EINVAL, "%s:%d: bad key",
-		    conf->place.file, conf->place.line);
-	*ret_account = (void *)(uintptr_t)conf;
-	return 0;
-}
-
-static int open_accounts;
-
-static void
-fake_close(void *account)
-{
-	assert_non_null(account);
-	open_accounts--;
-}
-
-static int
-fake_keys(const void *account,
-    int (*visit)(
-	void *payload, const unsigned char *fingerprint, const char *pem),
-    void *payload)
-{
-	const struct pn_conf_account *conf = account;
-	unsigned char fingerprint[PN_SHA256_BYTES] = { 0 };
-
-	open_accounts++;
-	/* Every account has a key of its own and one in common. */
-	if (visit(payload, fingerprint, "shared") < 0)
-		return -ENOMEM;
-	fingerprint[0] = (unsigned char)conf->place.line;
-	return visit(payload, fingerprint, NULL);
-}
-
-static int
-fake_verify(const void *account, const struct pn_request *request,
-    int64_t now_us, struct pn_arena *arena,
-    struct pn_notification *ret_notification)
-{
-	assert_non_null(account);
-	assert_non_null(request);
-	assert_non_null(arena);
-	assert_true(now_us > 0);
-	*ret_notification = told.notification;
-	return told.verify_result;
-}
-
-static int
-fake_dialect(const struct pn_request *request)
-{
-	return request->body.len > 0 && request->body.data[0] == '<';
-}
-
-static int
-fake_reply(int dialect, enum pn_outcome outcome, const char *message,
-    struct pn_arena *arena, struct pn_reply *ret_reply)
-{
-	assert_true(strlen(message) <= PN_REPLY_MESSAGE_BYTES_MAX);
-	if (told.reply_failures > 0) {
-		told.reply_failures--;
-		return -ENOMEM;
-	}
-	*ret_reply = (struct pn_reply){
-		.body = pn_arena_printf(arena, "%d/%d", dialect, (int)outcome),
-		.content_type = "text/fake",
-		.status_is_200 = dialect == 1,
-	};
-	return 0;
-}
-
-static const struct pn_provider fake_provider = {
-	.name = "fake",
-	.evidence_headers = fake_headers,
-	.account_open = fake_open,
-	.account_close = fake_close,
-	.account_keys = fake_keys,
-	.verify = fake_verify,
-	.dialect_of = fake_dialect,
-	.reply = fake_reply,
-};
-
-const struct pn_provider *
-pn_provider_find(struct pn_str name)
-{
-	return pn_str_is(name, "fake") ? &fake_provider : NULL;
-}
-
-const char *
-pn_verdict_name(enum pn_verdict verdict)
-{
-	return verdict == PN_VERDICT_UNDECRYPTABLE ? "undecryptable" : "other";
-}
-
-/* -- a store ------------------------------------------------------------------- */
-
-static struct pn_submission *submitted;
-static int store_full, refusals, refusal_status;
-static char refusal_verdict[32], refusal_body[4096];
-static size_t refusal_body_len;
-
-int
-pn_store_submit(struct pn_store *store, struct pn_submission *submission)
-{
-	assert_non_null(store);
-	assert_null(submitted);
-	if (store_full)
-		return 1;
-	submitted = submission;
-	return 0;
-}
-
-void
-pn_store_refuse(struct pn_store *store, const struct pn_refusal *refusal)
-{
-	assert_non_null(store);
-	refusals++;
-	refusal_status = refusal->status;
-	(void)snprintf(refusal_verdict, sizeof(refusal_verdict), PN_STR_FMT,
-	    PN_STR_ARG(refusal->verdict));
-	refusal_body_len = refusal->body.len;
-	memcpy(refusal_body, refusal->body.data, refusal->body.len);
-}
-
-/* -- a caller ------------------------------------------------------------------- */
-
-struct world {
-	struct pn_conf conf;
-	struct pn_conf_account accounts[3];
-	struct pn_ingest *ingest;
-	struct pn_arena *arena;
-	struct pn_header headers[3];
-	struct pn_request request;
-	struct pn_ingest_job job;
-	int done, released;
-	bool limited;
-};
-
-static unsigned
-status_of(enum pn_outcome outcome)
-{
-	return 100 + (unsigned)outcome;
-}
-
-static void
-on_done(struct pn_ingest_job *job)
-{
-	struct world *w = job->payload;
-
-	assert_int_equal(w->done++, 0);
-	assert_int_equal(w->released, 0);
-	assert_non_null(job->reply.body.data);
-	assert_non_null(job->reply.content_type);
-}
-
-static void
-on_release(struct pn_ingest_job *job)
-{
-	struct world *w = job->payload;
-
-	assert_int_equal(w->done, 1);
-	assert_int_equal(w->released++, 0);
-}
-
-static bool
-on_limited(struct pn_ingest_job *job)
-{
-	return ((struct world *)job->payload)->limited;
-}
-
-static char fake_name[] = "fake";
-static char tenants[3][8] = { "shop2", "shop1", "a-b_9" };
-static struct pn_event an_event = { .key = { "webhook:fake:1", 14 } };
-
-static int
-world_make(void **state)
-{
-	struct world *w = calloc(1, sizeof(*w));
-
-	assert_non_null(w);
-	for (int i = 0; i < 3; i++)
-		w->accounts[i] = (struct pn_conf_account){
-			.provider = fake_name,
-			.tenant = tenants[i],
-			.place = { "x.conf", i + 1 },
-		};
-	w->conf.accounts = w->accounts;
-	w->conf.account_count = 3;
-	told = (struct told){ .notification = { .reason = "" } };
-	submitted = NULL;
-	store_full = refusals = refusal_status = 0;
-	assert_int_equal(pn_ingest_open(&w->conf, &w->ingest, NULL), 0);
-	pn_ingest_set_store(w->ingest, (struct pn_store *)w);
-	pn_ingest_set_statuses(w->ingest, status_of);
-	w->arena = pn_arena_new(PN_ARENA_BYTES_MAX);
-	assert_non_null(w->arena);
-	w->headers[0] = (struct pn_header){ PN_STR("Host"), PN_STR("h") };
-	w->headers[1] = (struct pn_header){ PN_STR("x-sign"), PN_STR("s") };
-	w->headers[2] = (struct pn_header){ PN_STR("X-TIME"), PN_STR("t") };
-	w->request = (struct pn_request){ .method = PN_STR("POST"),
-		.headers = w->headers,
-		.header_count = 3,
-		.body = PN_STR("body"),
-		.peer = PN_STR("192.0.2.1") };
-	w->job = (struct pn_ingest_job){
-		.route =
-		    pn_ingest_route(w->ingest, PN_STR("/notify/fake/shop1")),
-		.request = &w->request,
-		.arena = w->arena,
-		.done = on_done,
-		.release = on_release,
-		.rate_limited = on_limited,
-		.payload = w,
-	};
-	assert_non_null(w->job.route);
-	*state = w;
-	return 0;
-}
-
-static int
-world_end(void **state)
-{
-	struct world *w = *state;
-
-	pn_ingest_close(w->ingest);
-	assert_int_equal(open_accounts, 0);
-	pn_arena_free(w->arena);
-	free(w);
-	return 0;
-}
-
-static void
-tell(enum pn_verdict verdict, bool verified)
-{
-	told.notification = (struct pn_notification){ .verdict = verdict,
-		.verified = verified,
-		.reason = "because",
-		.notify_id = PN_STR("n1"),
-		.key_fingerprint = { 7 } };
-	if (verdict == PN_VERDICT_ACCEPTED) {
-		told.notification.reason = "";
-		told.notification.events = &an_event;
-		told.notification.event_count = 1;
-	}
-}
-
-static void
-store_says(enum pn_store_verdict verdict)
-{
-	struct pn_submission *s = submitted;
-
-	assert_non_null(s);
-	submitted = NULL;
-	s->done(s, verdict, s->payload_pointer);
-	s->release(s, s->payload_pointer);
-}
-
-static void
-expect(struct world *w, enum pn_outcome outcome)
-{
-	assert_int_equal(w->done, 1);
-	assert_int_equal(w->released, 1);
-	assert_int_equal(w->job.outcome, outcome);
-	w->done = w->released = 0;
-}
 
 /* -- tests ----------------------------------------------------------------------- */
 
@@ -312,10 +30,10 @@ test_ingest__routes_match_byte_for_byte(void **state)
 		const struct pn_route *route;
 
 		(void)snprintf(
-		    path, sizeof(path), "/notify/fake/%s", tenants[i]);
+		    path, sizeof(path), "/notify/fake/%s", fake_tenants[i]);
 		route = pn_ingest_route(w->ingest, pn_str_from(path));
 		assert_non_null(route);
-		assert_string_equal(route->conf->tenant, tenants[i]);
+		assert_string_equal(route->conf->tenant, fake_tenants[i]);
 		assert_true(pn_str_is(route->name, "notify/fake"));
 	}
 	for (size_t i = 0; i < PN_COUNT(none); i++)
@@ -347,12 +65,12 @@ test_ingest__bad_account_is_an_error_with_its_place(void **state)
 	struct world *w = *state;
 	struct pn_ingest *other = NULL;
 	struct pn_error error = { .text = "" };
-	int before = open_accounts;
+	int before = fake_open_accounts;
 
 	w->accounts[2].test = true;
 	assert_int_equal(pn_ingest_open(&w->conf, &other, &error), -EINVAL);
 	assert_string_equal(error.text, "x.conf:3: bad key");
-	assert_int_equal(open_accounts, before);
+	assert_int_equal(fake_open_accounts, before);
 	assert_null(other);
 }
 
@@ -398,10 +116,10 @@ test_ingest__submission_carries_the_evidence(void **state)
 	assert_true(pn_str_is(submitted->peer, "192.0.2.1"));
 	assert_true(pn_str_is(submitted->notify_id, "n1"));
 	assert_int_equal(submitted->key_fingerprint[0], 7);
-	assert_ptr_equal(submitted->events, &an_event);
+	assert_ptr_equal(submitted->events, &fake_event);
 	assert_true(pn_str_is(submitted->success_body, "0/0"));
 	assert_int_equal(
-	    submitted->refused_status, status_of(PN_OUTCOME_CONFLICT));
+	    submitted->refused_status, fake_status_of(PN_OUTCOME_CONFLICT));
 	assert_memory_equal(submitted->request_id, w->job.request_id, 16);
 	store_says(PN_STORE_RECORDED);
 	expect(w, PN_OUTCOME_SUCCESS);
@@ -430,7 +148,7 @@ test_ingest__signed_refusals_are_quarantined_first(void **state)
 		assert_true(pn_str_is(submitted->quarantine_subject, "n1"));
 		assert_int_equal(submitted->event_count, 0);
 		assert_int_equal(
-		    submitted->refused_status, status_of(rows[i].outcome));
+		    submitted->refused_status, fake_status_of(rows[i].outcome));
 		store_says(i % 2 ? PN_STORE_QUARANTINED : PN_STORE_DUPLICATE);
 		expect(w, rows[i].outcome);
 		/* Not committed: the sender must come again. */
@@ -478,9 +196,9 @@ test_ingest__quarantine_without_id_goes_by_the_body(void **state)
 	told.notification.notify_id = (struct pn_str){ NULL, 0 };
 	w->request.body = PN_STR("abc");
 	pn_ingest_submit(w->ingest, &w->job);
-	assert_true(pn_str_is(
-	    submitted->quarantine_subject, "ba7816bf8f01cfea414140de5dae2223b00"
-					   "361a396177a9cb410ff61f20015ad"));
+	assert_true(pn_str_is(submitted->quarantine_subject,
+	    "ba7816bf8f01cfea414140de5dae2223b00"
+	    "361a396177a9cb410ff61f20015ad"));
 	store_says(PN_STORE_QUARANTINED);
 	expect(w, PN_OUTCOME_MALFORMED);
 }
@@ -508,7 +226,8 @@ test_ingest__unverified_requests_never_reach_the_statement(void **state)
 		assert_null(submitted);
 		expect(w, rows[i].outcome);
 		assert_int_equal(refusals, i + 1);
-		assert_int_equal(refusal_status, status_of(rows[i].outcome));
+		assert_int_equal(
+		    refusal_status, fake_status_of(rows[i].outcome));
 	}
 	/* In a dialect where the body decides, the receipt says 200. */
 	tell(PN_VERDICT_BAD_SIGNATURE, false);
