@@ -8,6 +8,13 @@
  * makes it anew for a retry), every time of what is passed in. The same sample
  * gives the same bytes.
  *
+ * Odd and signed right: bad-amount (the order's total is one fen more: a
+ * conflict with the usual sample of the seed), negative-amount, other-mchid,
+ * other-appid, undecryptable, partner, combined. What fails before: tampered,
+ * wrong-key (a pure function has no second key at hand: the signature itself
+ * is spoilt, unless the caller brings sign_key), no-sign, stale, probe,
+ * no-headers, old-cert, unknown-serial.
+ *
  * A retry keeps the envelope id, create_time and the encrypted text, and has a
  * new header time and nonce, signed anew, as captures of real retries show.
  */
@@ -46,9 +53,12 @@ static const struct {
 	unsigned dialects;
 } oddities[] = {
 	{ "bad-amount", IN_V3 | IN_V2 },
+	{ "negative-amount", IN_V3 | IN_V2 },
 	{ "tampered", IN_V3 | IN_V2 },
+	{ "wrong-key", IN_V3 | IN_V2 },
 	{ "no-sign", IN_V3 | IN_V2 },
 	{ "other-mchid", IN_V3 | IN_V2 },
+	{ "other-appid", IN_V3 | IN_V2 },
 	{ "undecryptable", IN_V3 | IN_V2 },
 	{ "partner", IN_V3 | IN_V2 },
 	{ "combined", IN_V3 },
@@ -61,9 +71,12 @@ static const struct {
 /* The same names, as the contract wants them; a test compares the two. */
 const char *const pn_wechat_sample_oddities[] = {
 	"bad-amount",
+	"negative-amount",
 	"tampered",
+	"wrong-key",
 	"no-sign",
 	"other-mchid",
+	"other-appid",
 	"undecryptable",
 	"partner",
 	"combined",
@@ -156,6 +169,13 @@ kind_find(struct pn_wechat_sample_job *job)
 	return refuse_event(job);
 }
 
+static bool
+is_v2_only(struct pn_str event)
+{
+	return pn_str_is(event, "payment.failed") ||
+	       pn_str_starts(event, "wechat.v2.");
+}
+
 static int
 dialect_find(struct pn_wechat_sample_job *job)
 {
@@ -164,7 +184,8 @@ dialect_find(struct pn_wechat_sample_job *job)
 
 	job->sign_type = account->options->v2_sign_type;
 	if (dialect.len == 0)
-		job->v2 = account->key_count == 0;
+		job->v2 = account->key_count == 0 ||
+			  (account->v2_key_count > 0 && is_v2_only(job->event));
 	else if (pn_str_is(dialect, "v2"))
 		job->v2 = true;
 	else if (pn_str_is(dialect, "v2-hmac")) {
@@ -188,6 +209,26 @@ dialect_find(struct pn_wechat_sample_job *job)
 	return 0;
 }
 
+/* Where an oddity has nothing to be odd about. */
+static bool
+oddity_fits(const struct pn_wechat_sample_job *job)
+{
+	bool is_refund = job->kind == PN_WECHAT_SAMPLE_REFUND;
+
+	if (pn_wechat_sample_is(job, "combined"))
+		return job->kind == PN_WECHAT_SAMPLE_PAYMENT;
+	if (pn_wechat_sample_is(job, "bad-amount") ||
+	    pn_wechat_sample_is(job, "negative-amount"))
+		return job->kind != PN_WECHAT_SAMPLE_OTHER;
+	/* In APIv2 a refund is encrypted and all else is signed. */
+	if (job->v2 && pn_wechat_sample_is(job, "undecryptable"))
+		return is_refund;
+	if (job->v2 && (pn_wechat_sample_is(job, "no-sign") ||
+			   pn_wechat_sample_is(job, "wrong-key")))
+		return !is_refund;
+	return true;
+}
+
 static int
 oddity_check(const struct pn_wechat_sample_job *job)
 {
@@ -197,26 +238,14 @@ oddity_check(const struct pn_wechat_sample_job *job)
 		if (pn_str_is(job->oddity, oddities[i].name))
 			known = (oddities[i].dialects &
 				    (job->v2 ? IN_V2 : IN_V3)) != 0;
-	if (pn_wechat_sample_is(job, "combined") &&
-	    job->kind != PN_WECHAT_SAMPLE_PAYMENT)
-		known = false;
-	if (pn_wechat_sample_is(job, "bad-amount") &&
-	    job->kind == PN_WECHAT_SAMPLE_OTHER)
-		known = false;
-	if (job->v2 && pn_wechat_sample_is(job, "undecryptable") &&
-	    job->kind != PN_WECHAT_SAMPLE_REFUND)
-		known = false;
-	/* A refund of APIv2 has no sign to leave out. */
-	if (job->v2 && pn_wechat_sample_is(job, "no-sign") &&
-	    job->kind == PN_WECHAT_SAMPLE_REFUND)
-		known = false;
-	if (known)
+	if (known && oddity_fits(job))
 		return 0;
 	return pn_error_set(job->error, 1,
 	    "no oddity \"" PN_STR_FMT "\" of this event in this dialect: there "
-	    "are bad-amount, tampered, no-sign, other-mchid, undecryptable, "
-	    "partner, and with dialect v3 combined, stale, probe, no-headers, "
-	    "old-cert, unknown-serial",
+	    "are bad-amount, negative-amount, tampered, wrong-key, no-sign, "
+	    "other-mchid, other-appid, undecryptable, partner, and with "
+	    "dialect v3 combined, stale, probe, no-headers, old-cert, "
+	    "unknown-serial",
 	    PN_STR_ARG(job->oddity));
 }
 
@@ -249,7 +278,8 @@ ids_make(struct pn_wechat_sample_job *job)
 	if (pn_wechat_sample_is(job, "other-mchid"))
 		job->mchid = PN_STR("1999999999");
 	job->appid = PN_STR("wx0000000000000000");
-	if (account->options->appid.count > 0)
+	if (account->options->appid.count > 0 &&
+	    !pn_wechat_sample_is(job, "other-appid"))
 		job->appid = pn_str_from(account->options->appid.values[0]);
 	if (transaction.data == NULL || refund.data == NULL ||
 	    number.data == NULL || job->transaction_id.data == NULL ||
@@ -300,6 +330,9 @@ pn_wechat_sample(const void *account, const struct pn_sample *sample,
 		job.amount_minor = WECHAT_SAMPLE_AMOUNT_MINOR;
 	if (job.refund_minor == 0)
 		job.refund_minor = job.amount_minor;
+	/* The fen that makes it another order than the usual sample. */
+	if (pn_wechat_sample_is(&job, "bad-amount"))
+		job.amount_minor += job.amount_minor < INT64_MAX ? 1 : -1;
 	r = dialect_find(&job);
 	if (r == 0)
 		r = kind_find(&job);

@@ -67,8 +67,8 @@ add_merchant(struct pn_buf *out, const struct pn_wechat_sample_job *job)
 static int64_t
 amount_minor(const struct pn_wechat_sample_job *job)
 {
-	return pn_wechat_sample_is(job, "bad-amount") ? -job->amount_minor
-						      : job->amount_minor;
+	return pn_wechat_sample_is(job, "negative-amount") ? -job->amount_minor
+							   : job->amount_minor;
 }
 
 static void
@@ -131,7 +131,7 @@ add_sub_order(struct pn_buf *out, const struct pn_wechat_sample_job *job,
 static void
 plain_combined(struct pn_buf *out, const struct pn_wechat_sample_job *job)
 {
-	int64_t half = job->amount_minor / 2;
+	int64_t half = amount_minor(job) / 2;
 
 	pn_wechat_sample_add_text(out, "combine_appid", job->appid);
 	pn_wechat_sample_add_text(out, "combine_mchid", job->mchid);
@@ -141,7 +141,7 @@ plain_combined(struct pn_buf *out, const struct pn_wechat_sample_job *job)
 	pn_buf_add_char(out, '[');
 	add_sub_order(out, job, 1, half);
 	pn_buf_add_char(out, ',');
-	add_sub_order(out, job, 2, job->amount_minor - half);
+	add_sub_order(out, job, 2, amount_minor(job) - half);
 	pn_buf_add_char(out, ']');
 	pn_wechat_sample_add_open(out, "combine_payer_info");
 	pn_wechat_sample_add_text(
@@ -152,7 +152,7 @@ plain_combined(struct pn_buf *out, const struct pn_wechat_sample_job *job)
 static void
 plain_refund(struct pn_buf *out, const struct pn_wechat_sample_job *job)
 {
-	int64_t refund = pn_wechat_sample_is(job, "bad-amount")
+	int64_t refund = pn_wechat_sample_is(job, "negative-amount")
 			     ? -job->refund_minor
 			     : job->refund_minor;
 

@@ -105,7 +105,7 @@ put_frame(const struct pn_wechat_sample_job *job, struct fields *fields)
 static int64_t
 odd_amount(const struct pn_wechat_sample_job *job, int64_t minor)
 {
-	return pn_wechat_sample_is(job, "bad-amount") ? -minor : minor;
+	return pn_wechat_sample_is(job, "negative-amount") ? -minor : minor;
 }
 
 static void
@@ -230,6 +230,8 @@ put_sign(const struct pn_wechat_sample_job *job, struct fields *fields)
 	    job->account->v2_keys[0].secret, hex);
 	if (r < 0)
 		return r;
+	if (pn_wechat_sample_is(job, "wrong-key"))
+		hex[0] = hex[0] == '0' ? '1' : '0';
 	if (pn_wechat_sample_is(job, "tampered"))
 		put(fields, "attach", PN_STR("added behind the sign"));
 	if (!pn_wechat_sample_is(job, "no-sign"))

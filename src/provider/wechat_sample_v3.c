@@ -7,6 +7,7 @@
  */
 #include "wechat_sample_internal.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <inttypes.h>
 
@@ -55,6 +56,8 @@ event_type_of(const struct pn_wechat_sample_job *job)
 	if (job->kind == PN_WECHAT_SAMPLE_REFUND)
 		return pn_arena_printf(
 		    job->arena, "REFUND." PN_STR_FMT, PN_STR_ARG(job->status));
+	/* kind_find() saw to it. */
+	assert(lower.data != NULL && pn_str_starts(lower, "wechat."));
 	lower.data += strlen("wechat.");
 	lower.len -= strlen("wechat.");
 	text = pn_arena_alloc(job->arena, lower.len + 1);
@@ -194,6 +197,7 @@ sign(struct pn_wechat_sample_job *job, const struct pn_private_key *key,
 	PN_CLEANUP(pn_buf_done)
 	struct pn_buf message = pn_buf_init(WECHAT_SAMPLE_BYTES_MAX * 3);
 	struct pn_str probe;
+	int r;
 
 	if (pn_wechat_sample_is(job, "probe")) {
 		probe =
@@ -213,8 +217,15 @@ sign(struct pn_wechat_sample_job *job, const struct pn_private_key *key,
 	pn_buf_add_char(&message, '\n');
 	if (pn_buf_failed(&message))
 		return -ENOMEM;
-	return pn_private_key_sign(key, PN_RSA_SHA256, pn_buf_str(&message),
+	r = pn_private_key_sign(key, PN_RSA_SHA256, pn_buf_str(&message),
 	    job->arena, ret_signature);
+	if (r < 0 || !pn_wechat_sample_is(job, "wrong-key") ||
+	    job->sample->sign_key != NULL)
+		return r;
+	*ret_signature = pn_arena_printf(job->arena, "%c" PN_STR_FMT,
+	    ret_signature->data[0] == 'A' ? 'B' : 'A',
+	    (int)ret_signature->len - 1, ret_signature->data + 1);
+	return ret_signature->data == NULL ? -ENOMEM : 0;
 }
 
 static int
