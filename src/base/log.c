@@ -37,6 +37,8 @@
 #include "paynotify/limits.h"
 #include "paynotify/moment.h"
 
+#define JOURNAL_SOCKET "/run/systemd/journal/socket"
+
 enum {
 	MESSAGE_BYTES_MAX = 2048, /* before escaping */
 	FIELD_BYTES_MAX = 512,    /* a field, before escaping */
@@ -96,7 +98,10 @@ journal_look(void)
 		return;
 	(void)snprintf(expected, sizeof(expected), "%ju:%ju",
 	    (uintmax_t)st.st_dev, (uintmax_t)st.st_ino);
-	journal_is_stderr = strcmp(stream, expected) == 0;
+	/* sd_journal_sendv() says it is done where there is no socket to send
+	 * to, as in a chroot, and the line would be lost. */
+	journal_is_stderr =
+	    strcmp(stream, expected) == 0 && access(JOURNAL_SOCKET, W_OK) == 0;
 }
 
 static void

@@ -102,6 +102,52 @@ test_json__integers_are_exact(void **state)
 	assert_refused(PN_STR("-9223372036854775809"));
 }
 
+/* A name of a buyer, or a path, that is not what was sent. */
+static void
+test_json__undoes_every_escape(void **state)
+{
+	PN_CLEANUP(pn_json_freep)
+	json_t *value = parsed(
+	    PN_STR("{\"a\":\"\\\"\\\\\\/\\b\\f\\n\\r\\t\","
+		   "\"\\u0062\":\"\\u007f\\u0080\\u07ff\\u0800\\u4E2d\\uffff\","
+		   "\"c\":\"x\\ud83d\\uDE00y\\udbff\\udfff\\ud800\\udc00\","
+		   "\"d\":[\"plain\",\"\\u0041\",{\"\":[]}]}"));
+
+	(void)state;
+	assert_true(pn_str_is(pn_json_text(value, "a"), "\"\\/\b\f\n\r\t"));
+	assert_true(pn_str_is(pn_json_text(value, "b"),
+	    "\x7f\xc2\x80\xdf\xbf\xe0\xa0\x80\xe4\xb8\xad\xef\xbf\xbf"));
+	assert_true(pn_str_is(pn_json_text(value, "c"),
+	    "x\xf0\x9f\x98\x80y\xf4\x8f\xbf\xbf\xf0\x90\x80\x80"));
+	assert_int_equal(json_array_size(json_object_get(value, "d")), 3);
+	assert_refused(PN_STR("\"\\x41\""));
+	assert_refused(PN_STR("\"\\u004\""));
+	assert_refused(PN_STR("\"\\u004g\""));
+	assert_refused(PN_STR("\"\\U0041\""));
+	assert_refused(PN_STR("\"\\"));
+	assert_refused(PN_STR("\"\\\0\""));
+	assert_refused(PN_STR("\"\\\""));
+	assert_refused(PN_STR("\"\\ud800x\""));
+	assert_refused(PN_STR("\"\\ud800\\n\""));
+	assert_refused(PN_STR("\"\\ud800\\ud800\""));
+}
+
+/* A cut document accepted, or memory that a stranger makes us lose. */
+static void
+test_json__refusal_at_any_byte_leaks_nothing(void **state)
+{
+	const struct pn_str text = PN_STR(
+	    "{\"a\":[1,-2.5,\"x\\n\",{\"b\":null}],\"c\":true,\"d\":{}}");
+	struct pn_error error;
+	json_t *value;
+
+	(void)state;
+	for (size_t len = 0; len < text.len; len++)
+		assert_refused((struct pn_str){ text.data, len });
+	assert_int_equal(pn_json_parse(text, &value, &error), 0);
+	json_decref(value);
+}
+
 /* A number that makes the statement fail in PostgreSQL, or a huge one. */
 static void
 test_json__refuses_numbers_without_measure(void **state)
@@ -246,6 +292,8 @@ main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_json__refuses_ambiguous_documents),
 		cmocka_unit_test(test_json__integers_are_exact),
+		cmocka_unit_test(test_json__undoes_every_escape),
+		cmocka_unit_test(test_json__refusal_at_any_byte_leaks_nothing),
 		cmocka_unit_test(test_json__refuses_numbers_without_measure),
 		cmocka_unit_test(test_json__depth_is_limited_before_parsing),
 		cmocka_unit_test(test_json__fault_does_not_quote_the_document),
