@@ -254,15 +254,15 @@ log_refused(const struct pn_writer *writer, const struct pn_submission *s,
 /* The database will never take its data: keep the evidence, let an operator
  * see. */
 static int
-quarantine_refused(struct pn_writer *writer, const struct pn_error *cause)
+quarantine_refused(struct pn_writer *writer)
 {
 	struct pn_batch *batch = &writer->batch;
 	struct pn_submission *s = batch->members[0];
-	struct pn_error error = { { 0 } };
+	struct pn_error cause = writer->fault, *error = &writer->fault;
 	int r;
 
-	log_refused(writer, s, "quarantined what the database refused", cause);
-	r = pn_batch_run_refused(batch, &writer->conn, cause->text, &error);
+	log_refused(writer, s, "quarantined what the database refused", &cause);
+	r = pn_batch_run_refused(batch, &writer->conn, cause.text, error);
 	if (r == 0 && batch->verdicts[0] == PN_ELEMENT_NEW) {
 		pn_metric_add(PN_METRIC_QUARANTINED, 1);
 		s->verdict = PN_STORE_QUARANTINED;
@@ -270,10 +270,10 @@ quarantine_refused(struct pn_writer *writer, const struct pn_error *cause)
 		return 0;
 	}
 	if (r < 0) {
-		settle_lost(writer, &error);
+		settle_lost(writer, error);
 		return r;
 	}
-	log_refused(writer, s, "could not even quarantine", &error);
+	log_refused(writer, s, "could not even quarantine", error);
 	s->verdict = PN_STORE_UNAVAILABLE;
 	settle(writer, s, FATE_DONE);
 	return 0;
@@ -287,7 +287,7 @@ settle_refused(struct pn_writer *writer, const struct pn_error *error)
 
 	assert(writer->batch.count == 1);
 	switch (cause_of(&writer->conn)) {
-	case CAUSE_DATA: return quarantine_refused(writer, error);
+	case CAUSE_DATA: return quarantine_refused(writer);
 	case CAUSE_LOCKS:
 		log_refused(writer, s, "will be tried again", error);
 		s->alone = true;
@@ -305,18 +305,18 @@ static int
 attempt_one(struct pn_writer *writer, struct pn_submission *s)
 {
 	struct pn_batch *batch = &writer->batch;
-	struct pn_error error = { { 0 } };
+	struct pn_error *error = &writer->fault;
 	int r;
 
 	pn_batch_reset(batch);
 	pn_batch_add(batch, s);
-	r = pn_batch_run(batch, &writer->conn, &error);
+	r = pn_batch_run(batch, &writer->conn, error);
 	if (r == 0)
 		settle_committed(writer);
 	else if (r < 0)
-		settle_lost(writer, &error);
+		settle_lost(writer, error);
 	else
-		r = settle_refused(writer, &error);
+		r = settle_refused(writer, error);
 	return r;
 }
 
@@ -326,11 +326,11 @@ isolate(struct pn_writer *writer)
 {
 	struct pn_submission *members[PN_BATCH_EVENTS_MAX];
 	size_t i, count = writer->batch.count;
-	struct pn_error error = { { 0 } };
+	struct pn_error *error = &writer->fault;
 	int r;
 
 	memcpy(members, writer->batch.members, count * sizeof(members[0]));
-	r = pn_conn_exec(&writer->conn, SHORT_LOCKS, NULL, &error);
+	r = pn_conn_exec(&writer->conn, SHORT_LOCKS, NULL, error);
 	r = r > 0 ? -EIO : r;
 	for (i = 0; i < count && r == 0; i++) {
 		if ((atomic_load(&members[i]->state) & PN_STATE_EXPIRED) != 0)
@@ -341,7 +341,7 @@ isolate(struct pn_writer *writer)
 	for (; i < count; i++) /* not sent */
 		settle(writer, members[i], FATE_BACK);
 	if (r == 0) {
-		r = pn_conn_exec(&writer->conn, USUAL_LOCKS, NULL, &error);
+		r = pn_conn_exec(&writer->conn, USUAL_LOCKS, NULL, error);
 		r = r > 0 ? -EIO : r;
 	}
 	return r;
@@ -351,26 +351,26 @@ int
 pn_attempt(struct pn_writer *writer)
 {
 	struct pn_batch *batch = &writer->batch;
-	struct pn_error error = { { 0 } };
+	struct pn_error *error = &writer->fault;
 	int r;
 
 	assert(batch->count > 0 && batch->count == writer->sent_count);
 	if (batch->members[0]->alone)
 		return isolate(writer);
-	r = pn_batch_run(batch, &writer->conn, &error);
+	r = pn_batch_run(batch, &writer->conn, error);
 	if (r == 0) {
 		pn_log_debug("committed a batch of %zu", batch->count);
 		settle_committed(writer);
 		return 0;
 	}
 	if (r < 0) {
-		settle_lost(writer, &error);
+		settle_lost(writer, error);
 		return r;
 	}
 	if (batch->count == 1)
-		return settle_refused(writer, &error);
+		return settle_refused(writer, error);
 	if (cause_of(&writer->conn) == CAUSE_SERVER) {
-		log_refused(writer, batch->members[0], "connects anew", &error);
+		log_refused(writer, batch->members[0], "connects anew", error);
 		settle_batch(writer, NULL);
 		return -ECONNRESET;
 	}

@@ -61,6 +61,7 @@ struct pn_writer {
 	struct pn_batch batch;
 	struct pn_conn conn;
 	struct pn_backoff backoff;
+	struct pn_error fault; /* why the connection is given up */
 };
 
 struct pn_refusals; /* refusal.c */

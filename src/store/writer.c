@@ -124,8 +124,8 @@ set_down(struct pn_writer *writer, enum pn_store_health health,
 	pthread_cond_broadcast(&store->changed);
 	pthread_mutex_unlock(&store->lock);
 	if (first)
-		pn_log_err("database is not usable, notifications are "
-			   "answered 503 meanwhile: %s",
+		pn_log_err("database is away, notifications wait for it, then "
+			   "get 503: %s",
 		    error->text);
 }
 
@@ -160,10 +160,7 @@ connect_writer(struct pn_writer *writer)
 static void
 disconnect(struct pn_writer *writer)
 {
-	struct pn_error error = { { 0 } };
-
-	(void)pn_error_set(&error, 0, "connection lost");
-	set_down(writer, PN_STORE_CONNECTING, &error);
+	set_down(writer, PN_STORE_CONNECTING, &writer->fault);
 	pn_conn_close(&writer->conn);
 	pn_metric_add(PN_METRIC_RECONNECTS, 1);
 	(void)pn_stop_wait(
@@ -181,6 +178,16 @@ is_stopping(struct pn_store *store)
 	return stopping;
 }
 
+/* Whether an idle writer's connection has ended. */
+static bool
+is_dead(struct pn_writer *writer)
+{
+	if (pn_conn_alive(&writer->conn))
+		return false;
+	(void)pn_error_set(&writer->fault, 0, "connection ended while idle");
+	return true;
+}
+
 void *
 pn_writer_main(void *payload)
 {
@@ -196,7 +203,7 @@ pn_writer_main(void *payload)
 		if (take(writer))
 			lost = pn_attempt(writer) < 0;
 		else
-			lost = !pn_conn_alive(&writer->conn);
+			lost = is_dead(writer);
 		assert(writer->sent_count == 0);
 		if (lost)
 			disconnect(writer);

@@ -58,12 +58,12 @@ fill(struct flight *f)
 	if (n > 1000 && n * 2654435761u % 100 < load.dup_percent)
 		n -= 997;
 	n += load.base;
-	(void)snprintf(f->trade, sizeof(f->trade), "ORD%018llu",
+	(void)snprintf(
+	    f->trade, sizeof(f->trade), "ORD%018llu", (unsigned long long)n);
+	(void)snprintf(f->transaction, sizeof(f->transaction), "4200002%021llu",
 	    (unsigned long long)n);
-	(void)snprintf(f->transaction, sizeof(f->transaction),
-	    "4200002%021llu", (unsigned long long)n);
-	(void)snprintf(f->key, sizeof(f->key), "webhook:wechat:%s",
-	    f->transaction);
+	(void)snprintf(
+	    f->key, sizeof(f->key), "webhook:wechat:%s", f->transaction);
 	f->event = (struct pn_event){
 		.type = PN_STR("payment.succeeded"),
 		.key = pn_str_from(f->key),
@@ -212,7 +212,7 @@ own_cpu_us(void)
 
 	(void)getrusage(RUSAGE_SELF, &usage);
 	return (usage.ru_utime.tv_sec + usage.ru_stime.tv_sec) * 1000000 +
-	    usage.ru_utime.tv_usec + usage.ru_stime.tv_usec;
+	       usage.ru_utime.tv_usec + usage.ru_stime.tv_usec;
 }
 
 static int
@@ -294,8 +294,8 @@ main(int argc, char **argv)
 	cpu_us = own_cpu_us() - cpu_us;
 	server_us = postgres_cpu_us(parent) - server_us;
 	done = (double)load.done;
-	n = load.latency_count < LATENCIES_MAX ? load.latency_count :
-						 LATENCIES_MAX;
+	n = load.latency_count < LATENCIES_MAX ? load.latency_count
+					       : LATENCIES_MAX;
 	qsort(load.latencies, n, sizeof(load.latencies[0]), compare);
 	(void)printf("{\"per_s\":%.0f,\"p50_us\":%u,\"p99_us\":%u,"
 		     "\"cpu_us\":%.1f,\"postgres_cpu_us\":%.1f,"

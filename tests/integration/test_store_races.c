@@ -58,7 +58,8 @@ submit(struct pn_store *store, struct note *note)
 	assert_int_equal(pn_store_submit(store, &note->submission), 0);
 }
 
-static const char WAITING[] = "SELECT count(*) FROM pg_stat_activity WHERE "
+static const char WAITING[] =
+    "SELECT count(*) FROM pg_stat_activity WHERE "
     "datname = current_database() AND application_name = 'paynotifyd' AND "
     "wait_event_type = 'Lock' AND state = 'active'";
 
@@ -72,13 +73,15 @@ hold(struct fixture *f, const char *trade, int64_t amount)
 
 	note_init(&note, trade, amount);
 	for (int i = 0; i < PN_SHA256_BYTES; i++)
-		(void)snprintf(hash + 2 * i, 3, "%02x",
-		    note.events[0].request_hash[i]);
-	(void)db(f->other, "BEGIN; INSERT INTO paynotify.idempotency_keys "
+		(void)snprintf(
+		    hash + 2 * i, 3, "%02x", note.events[0].request_hash[i]);
+	(void)db(f->other,
+	    "BEGIN; INSERT INTO paynotify.idempotency_keys "
 	    "(tenant, request_path, key, request_hash, state, created_at, "
 	    "expires_at) VALUES ('shop1', 'notify/alipay', "
 	    "'webhook:alipay:%s', '\\x%s', 'COMPLETED', now(), "
-	    "now() + interval '72 h')", trade, hash);
+	    "now() + interval '72 h')",
+	    trade, hash);
 	note_done(&note);
 }
 
@@ -94,8 +97,8 @@ test_store__loser_of_a_race_looks_again(void **state)
 
 	/* The holder may be taken for a paused one if this machine is slow
 	 * (lock_timeout): then once more. */
-	for (int i = 0; i < TRIES &&
-	    pn_metric_get(PN_METRIC_AGAIN) == before; i++) {
+	for (int i = 0; i < TRIES && pn_metric_get(PN_METRIC_AGAIN) == before;
+	     i++) {
 		(void)snprintf(trade, sizeof(trade), "race%d", i);
 		hold(f, trade, 100);
 		note_init(&note, trade, 100);
@@ -126,9 +129,9 @@ test_store__loser_of_a_race_looks_again(void **state)
 	note_done(&note);
 	/* One receipt each, however often it went. */
 	assert_int_equal(db(f->db, "SELECT count(*) - count(DISTINCT id) FROM "
-	    "paynotify.receipts"), 0);
-	assert_int_equal(db(f->db, "SELECT count(*) FROM paynotify.events"),
-	    1);
+				   "paynotify.receipts"),
+	    0);
+	assert_int_equal(db(f->db, "SELECT count(*) FROM paynotify.events"), 1);
 }
 
 /* If it failed: an ingest statement that waits while the janitor moves its key
@@ -143,9 +146,11 @@ test_store__key_does_not_slip_between_the_tiers(void **state)
 		assert_int_equal(put(f->store, "slip", 100),
 		    i == 0 ? PN_STORE_RECORDED : PN_STORE_DUPLICATE);
 		(void)db(f->db, "UPDATE paynotify.idempotency_keys SET "
-		    "expires_at = now()");
-		assert_int_equal(db(f->other, "BEGIN; SELECT "
-		    "paynotify.archive_expired_keys(500)"), i == 0);
+				"expires_at = now()");
+		assert_int_equal(
+		    db(f->other, "BEGIN; SELECT "
+				 "paynotify.archive_expired_keys(500)"),
+		    i == 0);
 		note_init(&note, "slip", 100);
 		submit(f->store, &note);
 		/* The statement has begun and waits for the mover. */
@@ -155,8 +160,7 @@ test_store__key_does_not_slip_between_the_tiers(void **state)
 		assert_int_equal(note_wait(&note), PN_STORE_DUPLICATE);
 		note_done(&note);
 	}
-	assert_int_equal(db(f->db, "SELECT count(*) FROM paynotify.events"),
-	    1);
+	assert_int_equal(db(f->db, "SELECT count(*) FROM paynotify.events"), 1);
 }
 
 /* If it failed: the janitor would move keys under a running ingest statement,
@@ -171,7 +175,7 @@ test_janitor__gives_way_to_a_running_statement(void **state)
 
 	assert_int_equal(put(f->store, "old", 100), PN_STORE_RECORDED);
 	(void)db(f->db, "UPDATE paynotify.idempotency_keys SET "
-	    "expires_at = now()");
+			"expires_at = now()");
 	hold(f, "held", 100); /* holds the lock of a running ingest too */
 	note_init(&note, "held", 100);
 	submit(f->store, &note);
@@ -179,14 +183,14 @@ test_janitor__gives_way_to_a_running_statement(void **state)
 	assert_string_equal(db_end(janitor, sqlstate), "55P03");
 	/* A snapshot from before the lock would not do. */
 	db_send(janitor, "BEGIN ISOLATION LEVEL REPEATABLE READ; SELECT "
-	    "paynotify.archive_expired_keys(500)");
+			 "paynotify.archive_expired_keys(500)");
 	assert_string_equal(db_end(janitor, sqlstate), "P0001");
 	PQfinish(janitor);
 	(void)db(f->other, "COMMIT");
 	assert_int_equal(note_wait(&note), PN_STORE_DUPLICATE);
 	note_done(&note);
-	assert_int_equal(db(f->db,
-	    "SELECT paynotify.archive_expired_keys(500)"), 1);
+	assert_int_equal(
+	    db(f->db, "SELECT paynotify.archive_expired_keys(500)"), 1);
 }
 
 /* If it failed: a holder elsewhere that hangs would stop everybody else, or its
@@ -208,18 +212,19 @@ test_store__paused_holder_harms_no_other(void **state)
 		submit(f->store, &notes[i]);
 	for (int i = 0; i < COUNT; i++)
 		if (i != HELD)
-			assert_int_equal(note_wait(&notes[i]),
-			    PN_STORE_RECORDED);
+			assert_int_equal(
+			    note_wait(&notes[i]), PN_STORE_RECORDED);
 	assert_int_equal(put(f->store, "later", 100), PN_STORE_RECORDED);
 	assert_false(note_is_done(&notes[HELD]));
 	(void)db(f->other, "ROLLBACK");
 	assert_int_equal(note_wait(&notes[HELD]), PN_STORE_RECORDED);
 	for (int i = 0; i < COUNT; i++)
 		note_done(&notes[i]);
-	assert_int_equal(db(f->db, "SELECT count(*) FROM paynotify.events"),
-	    COUNT + 1);
+	assert_int_equal(
+	    db(f->db, "SELECT count(*) FROM paynotify.events"), COUNT + 1);
 	assert_int_equal(db(f->db, "SELECT count(*) - count(DISTINCT id) FROM "
-	    "paynotify.receipts"), 0);
+				   "paynotify.receipts"),
+	    0);
 }
 
 /* If it failed: the same key twice in one batch would be recorded twice, or
@@ -249,10 +254,9 @@ test_store__same_key_waiting_twice_is_recorded_once(void **state)
 		note_done(&notes[i]);
 	}
 	assert_int_equal(recorded, 2);
-	assert_int_equal(db(f->db, "SELECT count(*) FROM paynotify.events"),
-	    2);
-	assert_int_equal(db(f->db, "SELECT count(*) FROM paynotify.receipts"),
-	    COUNT + 1);
+	assert_int_equal(db(f->db, "SELECT count(*) FROM paynotify.events"), 2);
+	assert_int_equal(
+	    db(f->db, "SELECT count(*) FROM paynotify.receipts"), COUNT + 1);
 }
 
 struct crowd {
@@ -296,7 +300,8 @@ test_store__two_stores_and_64_threads_make_one_event(void **state)
 				.trade = trade,
 			};
 			assert_int_equal(pthread_create(&threads[i], NULL,
-			    crowd_main, &crowd[i]), 0);
+					     crowd_main, &crowd[i]),
+			    0);
 		}
 		recorded = 0;
 		for (int i = 0; i < THREADS; i++) {
@@ -308,8 +313,8 @@ test_store__two_stores_and_64_threads_make_one_event(void **state)
 	}
 	pthread_barrier_destroy(&barrier);
 	pn_store_close(second, PN_SECOND_US);
-	assert_int_equal(db(f->db, "SELECT count(*) FROM paynotify.events"),
-	    ROUNDS);
+	assert_int_equal(
+	    db(f->db, "SELECT count(*) FROM paynotify.events"), ROUNDS);
 	assert_int_equal(db(f->db, "SELECT count(*) FROM paynotify.receipts"),
 	    ROUNDS * THREADS);
 }
@@ -349,12 +354,13 @@ test_janitor__moving_all_the_time_doubles_nothing(void **state)
 	struct pn_error error;
 
 	for (int i = 0; i < 2; i++)
-		assert_int_equal(pn_store_open(&options, &stores[i], &error),
-		    0);
+		assert_int_equal(
+		    pn_store_open(&options, &stores[i], &error), 0);
 	for (int i = 0; i < THREADS; i++) {
 		crowd[i].store = stores[i % 2];
-		assert_int_equal(pthread_create(&threads[i], NULL, repeat_main,
-		    &crowd[i]), 0);
+		assert_int_equal(
+		    pthread_create(&threads[i], NULL, repeat_main, &crowd[i]),
+		    0);
 	}
 	/* More than one janitor does by itself. */
 	for (int i = 0; i < TRIES; i++) {
@@ -369,11 +375,13 @@ test_janitor__moving_all_the_time_doubles_nothing(void **state)
 	}
 	for (int i = 0; i < 2; i++)
 		pn_store_close(stores[i], PN_SECOND_US);
-	assert_int_equal(db(f->db, "SELECT count(*) FROM paynotify.events"),
+	assert_int_equal(
+	    db(f->db, "SELECT count(*) FROM paynotify.events"), 12);
+	assert_int_equal(
+	    db(f->db, "SELECT count(*) FROM (SELECT FROM "
+		      "paynotify.idempotency_keys UNION ALL SELECT FROM "
+		      "paynotify.idempotency_archive) k"),
 	    12);
-	assert_int_equal(db(f->db, "SELECT count(*) FROM (SELECT FROM "
-	    "paynotify.idempotency_keys UNION ALL SELECT FROM "
-	    "paynotify.idempotency_archive) k"), 12);
 }
 
 /* If it failed: making partitions would stop all receiving behind any long
@@ -383,14 +391,15 @@ test_partitions__are_made_without_stopping_anybody(void **state)
 {
 	struct fixture *f = *state;
 	PGconn *reader = db_open(f->dsn), *maker = db_open(f->dsn);
-	int64_t partitions = db(f->db, "SELECT count(*) FROM pg_inherits "
-	    "WHERE inhparent = 'paynotify.event_log'::regclass");
+	int64_t partitions =
+	    db(f->db, "SELECT count(*) FROM pg_inherits "
+		      "WHERE inhparent = 'paynotify.event_log'::regclass");
 	struct note note;
 
 	/* A long reader of everything, */
 	(void)db(reader, "BEGIN ISOLATION LEVEL REPEATABLE READ; "
-	    "SELECT count(*) FROM paynotify.events; "
-	    "SELECT count(*) FROM paynotify.receipts");
+			 "SELECT count(*) FROM paynotify.events; "
+			 "SELECT count(*) FROM paynotify.receipts");
 	/* an ingest statement that hangs in the middle, */
 	hold(f, "held", 100);
 	note_init(&note, "held", 100);
@@ -398,16 +407,18 @@ test_partitions__are_made_without_stopping_anybody(void **state)
 	db_wait(f->db, 1, WAITING);
 	/* and still partitions are made (lock_timeout would end a wait), */
 	assert_true(db(maker, "SELECT paynotify.make_partitions(now() + "
-	    "interval '30 months')") >= 3 * 5);
+			      "interval '30 months')") >= 3 * 5);
 	/* and events recorded. */
 	(void)db(f->other, "COMMIT");
 	assert_int_equal(note_wait(&note), PN_STORE_DUPLICATE);
 	note_done(&note);
 	assert_int_equal(put(f->store, "after", 100), PN_STORE_RECORDED);
 	assert_true(db(f->db, "SELECT count(*) FROM pg_inherits WHERE "
-	    "inhparent = 'paynotify.event_log'::regclass") > partitions);
+			      "inhparent = 'paynotify.event_log'::regclass") >
+		    partitions);
 	assert_int_equal(db(maker, "SELECT paynotify.make_partitions(now() + "
-	    "interval '30 months')"), 0);
+				   "interval '30 months')"),
+	    0);
 	PQfinish(reader);
 	PQfinish(maker);
 }
@@ -420,7 +431,8 @@ test_partitions__a_missing_one_is_not_the_events_fault(void **state)
 	struct fixture *f = *state;
 	struct pn_store *store;
 
-	(void)db(f->db, "DO $$ DECLARE p regclass; BEGIN FOR p IN "
+	(void)db(f->db,
+	    "DO $$ DECLARE p regclass; BEGIN FOR p IN "
 	    "SELECT inhrelid FROM pg_inherits WHERE inhparent = "
 	    "'paynotify.event_log'::regclass LOOP EXECUTE format("
 	    "'ALTER TABLE paynotify.event_log DETACH PARTITION %%s; "
@@ -428,7 +440,8 @@ test_partitions__a_missing_one_is_not_the_events_fault(void **state)
 	store = store_new(f->dsn, 1, PN_SECOND_US);
 	assert_int_equal(put(store, "a", 100), PN_STORE_UNAVAILABLE);
 	assert_int_equal(db(f->db, "SELECT count(*) FROM "
-	    "paynotify.quarantine"), 0);
+				   "paynotify.quarantine"),
+	    0);
 	(void)db(f->db, "SELECT paynotify.make_partitions(now())");
 	assert_int_equal(put(store, "a", 100), PN_STORE_RECORDED);
 	pn_store_close(store, PN_SECOND_US);

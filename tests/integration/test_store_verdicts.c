@@ -64,31 +64,44 @@ test_store__records_once_with_evidence_and_receipts(void **state)
 
 	assert_int_equal(put(f->store, "a", 100), PN_STORE_RECORDED);
 	assert_int_equal(put(f->store, "a", 100), PN_STORE_DUPLICATE);
-	assert_int_equal(db(f->db, "SELECT count(*) FROM paynotify.events"),
+	assert_int_equal(db(f->db, "SELECT count(*) FROM paynotify.events"), 1);
+	assert_int_equal(
+	    db(f->db,
+		"SELECT count(*) FROM paynotify.events "
+		"WHERE key = 'webhook:alipay:a' AND amount = 100 AND seq = 1 "
+		"AND payload ->> 'out_trade_no' = 'a' AND refund IS NULL "
+		"AND occurred_at = '2026-01-01T00:00:00Z' AND flags = '{}'"),
 	    1);
-	assert_int_equal(db(f->db, "SELECT count(*) FROM paynotify.events "
-	    "WHERE key = 'webhook:alipay:a' AND amount = 100 AND seq = 1 "
-	    "AND payload ->> 'out_trade_no' = 'a' AND refund IS NULL "
-	    "AND occurred_at = '2026-01-01T00:00:00Z' AND flags = '{}'"), 1);
 	assert_int_equal(db(f->db, "SELECT count(*) FROM paynotify.evidence "
-	    "WHERE body = 'out_trade_no=a&total=100' "
-	    "AND key_fingerprint = E'\\\\xfe' || decode(repeat('00', 31), 'hex')"),
+				   "WHERE body = 'out_trade_no=a&total=100' "
+				   "AND key_fingerprint = E'\\\\xfe' || "
+				   "decode(repeat('00', 31), 'hex')"),
 	    1);
 	/* Bytes that are not UTF-8 come back as they were. */
-	assert_int_equal(db(f->db, "SELECT count(*) FROM paynotify.evidence "
-	    "WHERE convert_to(headers, 'LATIN1') = "
-	    "'\\x436f6e74656e742d547970653a20746578742f706c61696ee90a'"), 1);
-	assert_int_equal(db(f->db, "SELECT count(*) FROM paynotify.receipts "
-	    "WHERE verdict = 'recorded' AND status = 200"), 1);
-	assert_int_equal(db(f->db, "SELECT count(*) FROM paynotify.receipts "
-	    "WHERE verdict = 'duplicate' AND status = 200 "
-	    "AND out_trade_no = 'a' AND notify_id = 'n1'"), 1);
-	assert_int_equal(db(f->db, "SELECT count(*) FROM "
-	    "paynotify.idempotency_keys WHERE state = 'COMPLETED' AND "
-	    "response_status = 200 AND response_body = 'success' AND "
-	    "expires_at = created_at + interval '72 hours'"), 1);
-	assert_int_equal(db(f->db,
-	    "SELECT count(*) FROM paynotify.verifying_keys"), 1);
+	assert_int_equal(
+	    db(f->db,
+		"SELECT count(*) FROM paynotify.evidence "
+		"WHERE convert_to(headers, 'LATIN1') = "
+		"'\\x436f6e74656e742d547970653a20746578742f706c61696ee90a'"),
+	    1);
+	assert_int_equal(
+	    db(f->db, "SELECT count(*) FROM paynotify.receipts "
+		      "WHERE verdict = 'recorded' AND status = 200"),
+	    1);
+	assert_int_equal(
+	    db(f->db, "SELECT count(*) FROM paynotify.receipts "
+		      "WHERE verdict = 'duplicate' AND status = 200 "
+		      "AND out_trade_no = 'a' AND notify_id = 'n1'"),
+	    1);
+	assert_int_equal(
+	    db(f->db,
+		"SELECT count(*) FROM "
+		"paynotify.idempotency_keys WHERE state = 'COMPLETED' AND "
+		"response_status = 200 AND response_body = 'success' AND "
+		"expires_at = created_at + interval '72 hours'"),
+	    1);
+	assert_int_equal(
+	    db(f->db, "SELECT count(*) FROM paynotify.verifying_keys"), 1);
 }
 
 /* If it failed: a forged or changed notification under a known key would pass
@@ -102,18 +115,23 @@ test_store__quarantines_a_conflict_once(void **state)
 	assert_int_equal(put(f->store, "a", 101), PN_STORE_CONFLICT);
 	assert_int_equal(put(f->store, "a", 101), PN_STORE_CONFLICT);
 	assert_int_equal(put(f->store, "a", 102), PN_STORE_CONFLICT);
-	assert_int_equal(db(f->db, "SELECT count(*) FROM paynotify.events"),
-	    1);
-	assert_int_equal(db(f->db, "SELECT count(*) FROM paynotify.quarantine "
-	    "WHERE state = 'open' AND subject = 'webhook:alipay:a'"), 2);
-	assert_int_equal(db(f->db, "SELECT count(*) FROM paynotify.quarantine "
-	    "q JOIN paynotify.evidence e USING (receipt_id) "
-	    "WHERE q.events -> 0 ->> 'amount' = "
-	    "substring(convert_from(e.body, 'UTF8') from '[0-9]+$')"), 2);
-	assert_int_equal(db(f->db, "SELECT count(*) FROM paynotify.evidence"),
+	assert_int_equal(db(f->db, "SELECT count(*) FROM paynotify.events"), 1);
+	assert_int_equal(
+	    db(f->db, "SELECT count(*) FROM paynotify.quarantine "
+		      "WHERE state = 'open' AND subject = 'webhook:alipay:a'"),
+	    2);
+	assert_int_equal(
+	    db(f->db, "SELECT count(*) FROM paynotify.quarantine "
+		      "q JOIN paynotify.evidence e USING (receipt_id) "
+		      "WHERE q.events -> 0 ->> 'amount' = "
+		      "substring(convert_from(e.body, 'UTF8') from '[0-9]+$')"),
+	    2);
+	assert_int_equal(
+	    db(f->db, "SELECT count(*) FROM paynotify.evidence"), 3);
+	assert_int_equal(
+	    db(f->db, "SELECT count(*) FROM paynotify.receipts "
+		      "WHERE verdict = 'conflict' AND status = 422"),
 	    3);
-	assert_int_equal(db(f->db, "SELECT count(*) FROM paynotify.receipts "
-	    "WHERE verdict = 'conflict' AND status = 422"), 3);
 }
 
 /* If it failed: a replay after the key's hot life would be recorded again. */
@@ -127,20 +145,23 @@ test_store__finds_keys_in_the_permanent_tier(void **state)
 	assert_int_equal(put(f->store, "a", 100), PN_STORE_RECORDED);
 	assert_int_equal(put(f->store, "b", 100), PN_STORE_RECORDED);
 	(void)db(f->db, "UPDATE paynotify.idempotency_keys SET "
-	    "expires_at = now() WHERE key = 'webhook:alipay:a'");
-	assert_int_equal(db(f->db,
-	    "SELECT paynotify.archive_expired_keys(500)"), 1);
+			"expires_at = now() WHERE key = 'webhook:alipay:a'");
+	assert_int_equal(
+	    db(f->db, "SELECT paynotify.archive_expired_keys(500)"), 1);
 	assert_int_equal(put(f->store, "a", 100), PN_STORE_DUPLICATE);
 	assert_int_equal(put(f->store, "a", 101), PN_STORE_CONFLICT);
 	assert_int_equal(put(f->store, "b", 100), PN_STORE_DUPLICATE);
-	assert_int_equal(db(f->db, "SELECT count(*) FROM paynotify.events"),
-	    2);
+	assert_int_equal(db(f->db, "SELECT count(*) FROM paynotify.events"), 2);
 	/* The digest that SQL makes is the one that the store looks up. */
 	note_init(&note, "a", 100);
 	pn_hex_lower(note.events[0].key_digest, PN_SHA256_BYTES, hex);
-	assert_int_equal(db(f->db, "SELECT count(*) FROM "
-	    "paynotify.idempotency_archive WHERE tenant = 'shop1' AND "
-	    "digest = '\\x%s'", hex), 1);
+	assert_int_equal(
+	    db(f->db,
+		"SELECT count(*) FROM "
+		"paynotify.idempotency_archive WHERE tenant = 'shop1' AND "
+		"digest = '\\x%s'",
+		hex),
+	    1);
 	note_done(&note);
 }
 
@@ -150,25 +171,35 @@ test_store__archives_only_expired_completed_webhook_keys(void **state)
 {
 	struct fixture *f = *state;
 
-	(void)db(f->db, "INSERT INTO paynotify.idempotency_keys (tenant, "
+	(void)db(f->db,
+	    "INSERT INTO paynotify.idempotency_keys (tenant, "
 	    "request_path, key, request_hash, state, lease_token, created_at, "
 	    "expires_at) VALUES "
-	    "('t', 'notify/alipay', 'processing', '', 'PROCESSING', NULL, now(), now()),"
-	    "('t', 'notify/alipay', 'held', '', 'COMPLETED', gen_random_uuid(), now(), now()),"
-	    "('t', 'notify/alipay', 'fresh', '', 'COMPLETED', NULL, now(), now() + interval '1 h'),"
-	    "('t', 'POST /v1/charges', 'guard', '', 'COMPLETED', NULL, now(), now()),"
-	    "('t', 'notify/alipay', 'old', '', 'COMPLETED', NULL, now(), now()),"
-	    "('t', 'notify/wechat', 'old', '', 'COMPLETED', NULL, now(), now())");
-	assert_int_equal(db(f->db,
-	    "SELECT paynotify.archive_expired_keys(1)"), 1);
-	assert_int_equal(db(f->db,
-	    "SELECT paynotify.archive_expired_keys(500)"), 1);
-	assert_int_equal(db(f->db,
-	    "SELECT paynotify.archive_expired_keys(500)"), 0);
+	    "('t', 'notify/alipay', 'processing', '', 'PROCESSING', NULL, "
+	    "now(), now()),"
+	    "('t', 'notify/alipay', 'held', '', 'COMPLETED', "
+	    "gen_random_uuid(), now(), now()),"
+	    "('t', 'notify/alipay', 'fresh', '', 'COMPLETED', NULL, now(), "
+	    "now() + interval '1 h'),"
+	    "('t', 'POST /v1/charges', 'guard', '', 'COMPLETED', NULL, now(), "
+	    "now()),"
+	    "('t', 'notify/alipay', 'old', '', 'COMPLETED', NULL, now(), "
+	    "now()),"
+	    "('t', 'notify/wechat', 'old', '', 'COMPLETED', NULL, now(), "
+	    "now())");
+	assert_int_equal(
+	    db(f->db, "SELECT paynotify.archive_expired_keys(1)"), 1);
+	assert_int_equal(
+	    db(f->db, "SELECT paynotify.archive_expired_keys(500)"), 1);
+	assert_int_equal(
+	    db(f->db, "SELECT paynotify.archive_expired_keys(500)"), 0);
+	assert_int_equal(
+	    db(f->db, "SELECT count(*) FROM "
+		      "paynotify.idempotency_keys WHERE key <> 'old'"),
+	    4);
 	assert_int_equal(db(f->db, "SELECT count(*) FROM "
-	    "paynotify.idempotency_keys WHERE key <> 'old'"), 4);
-	assert_int_equal(db(f->db, "SELECT count(*) FROM "
-	    "paynotify.idempotency_keys"), 4);
+				   "paynotify.idempotency_keys"),
+	    4);
 }
 
 /* If it failed: of a notification with several events only some would be
@@ -187,17 +218,19 @@ test_store__records_all_events_of_a_notification(void **state)
 	/* The worst verdict: one of them was known. */
 	assert_int_equal(note_wait(&note), PN_STORE_DUPLICATE);
 	note_done(&note);
-	assert_int_equal(db(f->db, "SELECT count(*) FROM paynotify.events"),
-	    3);
-	assert_int_equal(db(f->db, "SELECT count(*) FROM paynotify.events "
-	    "WHERE refund = '{\"id\": \"r\\\"1\", \"out_refund_no\": null, "
-	    "\"refunded_total\": 50}' AND amount IS NULL AND seq = "
-	    "CASE key WHEN 'webhook:alipay:a:refund:r1' THEN 2 ELSE 3 END "
-	    "AND payload IS NOT NULL"), 2);
-	assert_int_equal(db(f->db, "SELECT count(*) FROM paynotify.evidence"),
+	assert_int_equal(db(f->db, "SELECT count(*) FROM paynotify.events"), 3);
+	assert_int_equal(
+	    db(f->db,
+		"SELECT count(*) FROM paynotify.events "
+		"WHERE refund = '{\"id\": \"r\\\"1\", \"out_refund_no\": null, "
+		"\"refunded_total\": 50}' AND amount IS NULL AND seq = "
+		"CASE key WHEN 'webhook:alipay:a:refund:r1' THEN 2 ELSE 3 END "
+		"AND payload IS NOT NULL"),
 	    2);
-	assert_int_equal(db(f->db, "SELECT count(*) FROM paynotify.receipts"),
-	    2);
+	assert_int_equal(
+	    db(f->db, "SELECT count(*) FROM paynotify.evidence"), 2);
+	assert_int_equal(
+	    db(f->db, "SELECT count(*) FROM paynotify.receipts"), 2);
 }
 
 /* If it failed: a notification that names an event twice would record it twice
@@ -214,8 +247,7 @@ test_store__takes_a_notification_that_repeats_itself(void **state)
 	submit(f->store, &note);
 	assert_int_equal(note_wait(&note), PN_STORE_RECORDED);
 	note_done(&note);
-	assert_int_equal(db(f->db, "SELECT count(*) FROM paynotify.events"),
-	    2);
+	assert_int_equal(db(f->db, "SELECT count(*) FROM paynotify.events"), 2);
 
 	note_init(&note, "b", 100);
 	note_add_refund(&note, "b", "r");
@@ -226,9 +258,11 @@ test_store__takes_a_notification_that_repeats_itself(void **state)
 	assert_int_equal(note_wait(&note), PN_STORE_CONFLICT);
 	note_done(&note);
 	assert_int_equal(db(f->db, "SELECT count(*) FROM paynotify.events "
-	    "WHERE key = 'webhook:alipay:b'"), 1);
+				   "WHERE key = 'webhook:alipay:b'"),
+	    1);
 	assert_int_equal(db(f->db, "SELECT count(*) FROM "
-	    "paynotify.quarantine"), 1);
+				   "paynotify.quarantine"),
+	    1);
 }
 
 /* If it failed: a signed notification that we cannot read would be dropped, or
@@ -247,14 +281,18 @@ test_store__quarantines_what_is_signed_but_unreadable(void **state)
 		assert_int_equal(note_wait(&note), PN_STORE_QUARANTINED);
 		note_done(&note);
 	}
-	assert_int_equal(db(f->db, "SELECT count(*) FROM paynotify.quarantine "
-	    "q JOIN paynotify.evidence e USING (receipt_id) "
-	    "WHERE subject = 'n7' AND reason = 'could not decrypt' "
-	    "AND body = 'secret n7' AND payload IS NULL"), 1);
-	assert_int_equal(db(f->db, "SELECT count(*) FROM paynotify.evidence"),
+	assert_int_equal(
+	    db(f->db, "SELECT count(*) FROM paynotify.quarantine "
+		      "q JOIN paynotify.evidence e USING (receipt_id) "
+		      "WHERE subject = 'n7' AND reason = 'could not decrypt' "
+		      "AND body = 'secret n7' AND payload IS NULL"),
 	    1);
-	assert_int_equal(db(f->db, "SELECT count(*) FROM paynotify.receipts "
-	    "WHERE verdict = 'undecryptable' AND status = 500"), 2);
+	assert_int_equal(
+	    db(f->db, "SELECT count(*) FROM paynotify.evidence"), 1);
+	assert_int_equal(
+	    db(f->db, "SELECT count(*) FROM paynotify.receipts "
+		      "WHERE verdict = 'undecryptable' AND status = 500"),
+	    2);
 }
 
 /* If it failed: one event that the database refuses would take its neighbours
@@ -276,18 +314,24 @@ test_store__isolates_an_event_that_the_database_refuses(void **state)
 	for (int i = 0; i < COUNT; i++)
 		submit(f->store, &notes[i]);
 	for (int i = 0; i < COUNT; i++) {
-		assert_int_equal(note_wait(&notes[i]), i == BAD ?
-		    PN_STORE_QUARANTINED : PN_STORE_RECORDED);
+		assert_int_equal(note_wait(&notes[i]),
+		    i == BAD ? PN_STORE_QUARANTINED : PN_STORE_RECORDED);
 		note_done(&notes[i]);
 	}
-	assert_int_equal(db(f->db, "SELECT count(*) FROM paynotify.events"),
-	    COUNT - 1);
-	assert_int_equal(db(f->db, "SELECT count(*) FROM paynotify.quarantine "
-	    "q JOIN paynotify.evidence e USING (receipt_id) "
-	    "WHERE subject = 'webhook:alipay:t17' AND reason LIKE '%%UTF8%%' "
-	    "AND body = 'out_trade_no=t17&total=100'"), 1);
-	assert_int_equal(db(f->db, "SELECT count(*) FROM paynotify.receipts "
-	    "WHERE verdict = 'quarantined' AND notify_id = 'neither ?'"), 1);
+	assert_int_equal(
+	    db(f->db, "SELECT count(*) FROM paynotify.events"), COUNT - 1);
+	assert_int_equal(
+	    db(f->db, "SELECT count(*) FROM paynotify.quarantine "
+		      "q JOIN paynotify.evidence e USING (receipt_id) "
+		      "WHERE subject = 'webhook:alipay:t17' AND reason LIKE "
+		      "'%%UTF8%%' "
+		      "AND body = 'out_trade_no=t17&total=100'"),
+	    1);
+	assert_int_equal(
+	    db(f->db,
+		"SELECT count(*) FROM paynotify.receipts "
+		"WHERE verdict = 'quarantined' AND notify_id = 'neither ?'"),
+	    1);
 	/* The writer goes on with the usual settings. */
 	assert_int_equal(put(f->store, "t17b", 100), PN_STORE_RECORDED);
 }
@@ -316,9 +360,11 @@ test_store__writes_receipts_of_refusals(void **state)
 		refusal.request_id[0] = (unsigned char)i;
 		pn_store_refuse(f->store, &refusal);
 	}
-	db_wait(f->db, 300, "SELECT count(*) FROM paynotify.receipts "
+	db_wait(f->db, 300,
+	    "SELECT count(*) FROM paynotify.receipts "
 	    "WHERE verdict = 'bad_signature' AND status = 401 AND "
-	    "notify_id = repeat('?', 2) || '''; DROP' AND length(raw) = 2048 AND "
+	    "notify_id = repeat('?', 2) || '''; DROP' AND length(raw) = 2048 "
+	    "AND "
 	    "body_bytes = 3048 AND convert_to(headers, 'LATIN1') = "
 	    "'\\x583a20ff0a'");
 }
@@ -338,8 +384,10 @@ test_store__keeps_tenants_apart(void **state)
 	submit(f->store, &note);
 	assert_int_equal(note_wait(&note), PN_STORE_RECORDED);
 	note_done(&note);
-	assert_int_equal(db(f->db, "SELECT count(DISTINCT id) FROM "
-	    "paynotify.events WHERE key = 'webhook:alipay:a'"), 2);
+	assert_int_equal(
+	    db(f->db, "SELECT count(DISTINCT id) FROM "
+		      "paynotify.events WHERE key = 'webhook:alipay:a'"),
+	    2);
 }
 
 /* If it failed: success would be answered although no standby keeps a copy. */
@@ -365,10 +413,11 @@ test_store__refuses_without_a_standby_where_one_is_required(void **state)
 	assert_int_equal(note_wait(&note), PN_STORE_UNAVAILABLE);
 	note_done(&note);
 	pn_store_close(store, PN_SECOND_US);
-	assert_int_equal(db(f->db, "SELECT count(*) FROM paynotify.receipts"),
-	    0);
+	assert_int_equal(
+	    db(f->db, "SELECT count(*) FROM paynotify.receipts"), 0);
 	assert_int_equal(db(f->db, "SELECT count(*) FROM "
-	    "paynotify.idempotency_keys"), 0);
+				   "paynotify.idempotency_keys"),
+	    0);
 }
 
 /* If it failed: defaults of the server, database or role would change what a
@@ -383,12 +432,16 @@ test_store__pins_the_settings_of_its_sessions(void **state)
 	    "DO $$ BEGIN EXECUTE format('ALTER DATABASE %%I SET "
 	    "synchronous_commit = off', current_database());"
 	    "EXECUTE format('ALTER DATABASE %%I SET "
-	    "default_transaction_isolation = serializable', current_database());"
+	    "default_transaction_isolation = serializable', "
+	    "current_database());"
 	    "EXECUTE format('ALTER DATABASE %%I SET "
 	    "default_transaction_read_only = on', current_database());"
-	    "EXECUTE format('ALTER DATABASE %%I SET jit = on', current_database());"
-	    "EXECUTE format('ALTER DATABASE %%I SET search_path = public', current_database());"
-	    "EXECUTE format('ALTER DATABASE %%I SET lock_timeout = 1', current_database());"
+	    "EXECUTE format('ALTER DATABASE %%I SET jit = on', "
+	    "current_database());"
+	    "EXECUTE format('ALTER DATABASE %%I SET search_path = public', "
+	    "current_database());"
+	    "EXECUTE format('ALTER DATABASE %%I SET lock_timeout = 1', "
+	    "current_database());"
 	    "EXECUTE format('ALTER DATABASE %%I SET "
 	    "plan_cache_mode = force_custom_plan', current_database());"
 	    "EXECUTE format('ALTER DATABASE %%I SET "
@@ -406,16 +459,18 @@ test_store__pins_the_settings_of_its_sessions(void **state)
 	store = store_new(f->dsn, 1, LONG_US);
 	assert_int_equal(put(store, "a", 100), PN_STORE_RECORDED);
 	pn_store_close(store, PN_SECOND_US);
-	assert_int_equal(db(f->db, "SELECT count(*) FROM public.seen s JOIN "
-	    "(VALUES ('synchronous_commit', 'on'),"
-	    "('transaction_isolation', 'read committed'),"
-	    "('transaction_read_only', 'off'), ('jit', 'off'),"
-	    "('statement_timeout', '0'), ('lock_timeout', '300ms'),"
-	    "('plan_cache_mode', 'force_generic_plan'),"
-	    "('enable_seqscan', 'off'), ('client_encoding', 'UTF8'),"
-	    "('search_path', 'pg_catalog, pg_temp'),"
-	    "('application_name', 'paynotifyd')) w (name, value) "
-	    "ON s.name = w.name AND s.value = w.value"), 11);
+	assert_int_equal(
+	    db(f->db, "SELECT count(*) FROM public.seen s JOIN "
+		      "(VALUES ('synchronous_commit', 'on'),"
+		      "('transaction_isolation', 'read committed'),"
+		      "('transaction_read_only', 'off'), ('jit', 'off'),"
+		      "('statement_timeout', '0'), ('lock_timeout', '300ms'),"
+		      "('plan_cache_mode', 'force_generic_plan'),"
+		      "('enable_seqscan', 'off'), ('client_encoding', 'UTF8'),"
+		      "('search_path', 'pg_catalog, pg_temp'),"
+		      "('application_name', 'paynotifyd')) w (name, value) "
+		      "ON s.name = w.name AND s.value = w.value"),
+	    11);
 }
 
 /* If it failed: the daemon would need more rights than to insert, or would not
@@ -443,8 +498,8 @@ test_store__works_with_the_rights_of_a_receiver(void **state)
 	PGconn *conn;
 
 	(void)db(f->db, "DO $$ BEGIN CREATE ROLE pn_test_receiver LOGIN; "
-	    "EXCEPTION WHEN duplicate_object THEN NULL; END $$;"
-	    "GRANT paynotify_receiver TO pn_test_receiver");
+			"EXCEPTION WHEN duplicate_object THEN NULL; END $$;"
+			"GRANT paynotify_receiver TO pn_test_receiver");
 	(void)snprintf(dsn, sizeof(dsn), "%s user=pn_test_receiver", f->dsn);
 	assert_int_equal(pn_store_open(&options, &store, &error), 0);
 	assert_int_equal(put(store, "a", 100), PN_STORE_RECORDED);
@@ -454,9 +509,11 @@ test_store__works_with_the_rights_of_a_receiver(void **state)
 	assert_int_equal(note_wait(&note), PN_STORE_QUARANTINED);
 	note_done(&note);
 	pn_store_refuse(store, &refusal);
-	db_wait(f->db, 1, "SELECT count(*) FROM paynotify.receipts "
+	db_wait(f->db, 1,
+	    "SELECT count(*) FROM paynotify.receipts "
 	    "WHERE verdict = 'malformed'");
-	db_wait(f->db, 1, "SELECT count(*) FROM "
+	db_wait(f->db, 1,
+	    "SELECT count(*) FROM "
 	    "paynotify.idempotency_archive");
 	assert_int_equal(put(store, "a", 100), PN_STORE_DUPLICATE);
 	pn_store_close(store, PN_SECOND_US);
@@ -479,7 +536,8 @@ plan_lines(PGconn *conn, const char *pattern)
 	PGresult *result;
 	int64_t lines = 0;
 
-	result = PQexec(conn, "EXPLAIN EXECUTE ingest(NULL, NULL, NULL, NULL, "
+	result = PQexec(conn,
+	    "EXPLAIN EXECUTE ingest(NULL, NULL, NULL, NULL, "
 	    "NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, "
 	    "NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, "
 	    "NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL)");
@@ -494,10 +552,14 @@ static void
 check_plan(PGconn *conn)
 {
 	assert_int_equal(plan_lines(conn, "Seq Scan on"), 0);
-	assert_int_equal(plan_lines(conn, "Index Scan using "
-	    "idempotency_archive_pkey on idempotency_archive"), 1);
-	assert_int_equal(plan_lines(conn, "Index Scan using "
-	    "idempotency_keys_pkey on idempotency_keys"), 1);
+	assert_int_equal(
+	    plan_lines(conn, "Index Scan using "
+			     "idempotency_archive_pkey on idempotency_archive"),
+	    1);
+	assert_int_equal(
+	    plan_lines(conn, "Index Scan using "
+			     "idempotency_keys_pkey on idempotency_keys"),
+	    1);
 	assert_int_equal(plan_lines(conn, "Nested Loop"), 0);
 	assert_int_equal(plan_lines(conn, "Merge"), 0);
 }
@@ -516,12 +578,13 @@ test_store__never_plans_a_sequential_scan(void **state)
 	assert_int_equal(PQresultStatus(result), PGRES_COMMAND_OK);
 	PQclear(result);
 	check_plan(conn);
-	(void)db(f->db, "ANALYZE paynotify.idempotency_keys, "
+	(void)db(f->db,
+	    "ANALYZE paynotify.idempotency_keys, "
 	    "paynotify.idempotency_archive"); /* known to be empty */
 	check_plan(conn);
 	(void)db(f->db, "INSERT INTO paynotify.idempotency_archive SELECT "
-	    "'shop1', sha256(i::text::bytea), '', now() "
-	    "FROM generate_series(1, 50000) i");
+			"'shop1', sha256(i::text::bytea), '', now() "
+			"FROM generate_series(1, 50000) i");
 	check_plan(conn);
 	(void)db(f->db, "ANALYZE paynotify.idempotency_archive");
 	check_plan(conn);
@@ -543,7 +606,8 @@ main(void)
 		TEST(test_store__isolates_an_event_that_the_database_refuses),
 		TEST(test_store__writes_receipts_of_refusals),
 		TEST(test_store__keeps_tenants_apart),
-		TEST(test_store__refuses_without_a_standby_where_one_is_required),
+		TEST(
+		    test_store__refuses_without_a_standby_where_one_is_required),
 		TEST(test_store__pins_the_settings_of_its_sessions),
 		TEST(test_store__works_with_the_rights_of_a_receiver),
 		TEST(test_store__never_plans_a_sequential_scan),
