@@ -3,8 +3,9 @@
  * are bytes in the sender's charset. Pure; any thread.
  *
  * Refused: a name that occurs twice, a pair without "=", "%" not followed by
- * two hex digits, an empty name, more fields than PN_FORM_FIELDS_MAX. An empty
- * body has no fields.
+ * two hex digits, an empty name, a decoded name that holds "&", "=" or NUL (it
+ * would hide fields in the string that is signed), more fields than
+ * PN_FORM_FIELDS_MAX. An empty body has no fields.
  */
 #ifndef PN_FORM_H
 #define PN_FORM_H

@@ -18,8 +18,11 @@ enum {
 	PN_FORM_FIELDS_MAX = 512,
 	PN_FORM_NAME_BYTES_MAX = 256,
 	PN_JSON_DEPTH_MAX = 32,
+	PN_JSON_NUMBER_BYTES_MAX = 64,	 /* int64 takes 20, a double 25 */
+	PN_JSON_EXPONENT_DIGITS_MAX = 3, /* PostgreSQL refuses 1e-20000 */
 	PN_XML_DEPTH_MAX = 2,		 /* root and its children */
 	PN_XML_FIELDS_MAX = 512,
+	PN_XML_TAG_BYTES_MAX = 4096,	 /* attributes cost their square */
 	PN_XML_BYTES_MAX = 64 << 10,
 	PN_CAPTURE_BYTES_MAX = PN_BODY_BYTES_MAX + PN_HEADER_BYTES_MAX,
 

@@ -3,9 +3,10 @@
  * CDATA only. Pure; any thread after pn_xml_init() once.
  *
  * Refused before any entity work: a DOCTYPE, entities other than the five
- * predefined and numeric ones, nesting, duplicate names, processing
- * instructions, other encodings than UTF-8, a second root,
- * trailing bytes, depth, size and count over the limits. Attributes are ignored. No network, no files.
+ * predefined and numeric ones, nesting, duplicate names, comments,
+ * namespace prefixes, processing instructions, other encodings than UTF-8, a
+ * second root, trailing bytes, depth, size and count over the limits, tags over
+ * PN_XML_TAG_BYTES_MAX. Attributes are ignored. No network, no files.
  */
 #ifndef PN_XML_H
 #define PN_XML_H

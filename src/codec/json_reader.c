@@ -27,11 +27,6 @@
 #include "paynotify/limits.h"
 #include "paynotify/parse.h"
 
-enum {
-	NUMBER_BYTES_MAX = 64, /* int64 takes 20, a double 25 */
-	EXPONENT_DIGITS_MAX = 3,
-};
-
 struct reader {
 	struct pn_str text;
 	size_t at;
@@ -264,7 +259,7 @@ skip_number(struct reader *reader, bool *ret_real)
 		digits = skip_digits(reader);
 		if (digits == 0)
 			return refuse(reader, "invalid number");
-		if (digits > EXPONENT_DIGITS_MAX)
+		if (digits > PN_JSON_EXPONENT_DIGITS_MAX)
 			return refuse(reader, "number out of range");
 	}
 	*ret_real = real;
@@ -286,7 +281,7 @@ take_number(struct reader *reader, json_t **ret_value)
 	if (r != 0)
 		return r;
 	number.len = reader->at - start;
-	if (number.len > NUMBER_BYTES_MAX)
+	if (number.len > PN_JSON_NUMBER_BYTES_MAX)
 		return refuse(reader, "number out of range");
 	if (real) {
 		value = json_loadb(

@@ -9,8 +9,8 @@
  * A walk over the bytes before libxml2 sees one. The text must be UTF-8 without
  * NUL and without a byte order mark, an XML declaration may name no other
  * encoding, and behind a "<" there is a tag or a CDATA section: no DOCTYPE, no
- * comment, no processing instruction. A tag is at most TAG_BYTES_MAX long,
- * since libxml2 2.9 compares every attribute of a tag with every other.
+ * comment, no processing instruction. A tag is at most PN_XML_TAG_BYTES_MAX
+ * long, since libxml2 2.9 compares every attribute of a tag with every other.
  *
  * Then libxml2, without any option that loads a file or talks to the network,
  * told to ignore the declared encoding. No tree is built; the callbacks refuse
@@ -33,8 +33,6 @@
 
 #include "fields.h"
 #include "paynotify/limits.h"
-
-enum { TAG_BYTES_MAX = 4096 };
 
 struct parse {
 	struct pn_arena *arena;
@@ -250,7 +248,7 @@ is_short_tag(struct pn_str rest)
 {
 	char quote = '\0';
 
-	for (size_t i = 0; i < rest.len && i < TAG_BYTES_MAX; i++) {
+	for (size_t i = 0; i < rest.len && i < PN_XML_TAG_BYTES_MAX; i++) {
 		char c = rest.data[i];
 
 		if (quote != '\0')
