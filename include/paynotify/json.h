@@ -1,6 +1,6 @@
 /*
- * Strict JSON (RFC 8259) to jansson's values: UTF-8 only, no duplicate names,
- * no lone surrogates, no trailing bytes, depth at most PN_JSON_DEPTH_MAX, integers
+ * Strict JSON (RFC 8259) on top of jansson: UTF-8 only, no duplicate names, no
+ * lone surrogates, no trailing bytes, depth at most PN_JSON_DEPTH_MAX, integers
  * that do not fit int64_t and numbers longer than PN_JSON_NUMBER_BYTES_MAX
  * refused. "\u0000" in strings is allowed, not in names. Pure.
  *

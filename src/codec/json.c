@@ -1,10 +1,16 @@
 /*
- * Strict JSON: looking at values, and text that goes to PostgreSQL. Reading is
- * json_reader.c.
+ * Strict JSON on top of jansson.
  *
- * An empty text counts as absent here, since a provider that sends "" means
- * nothing by it. A fault's text never quotes the document: it may hold a
- * payer's data.
+ * jansson refuses duplicate names (asked to), ill-formed UTF-8, lone surrogates
+ * and integers over 64 bits. What it lacks is done in one walk over the text
+ * before it sees it:
+ *  - NUL: jansson 2.14 skips one behind a number;
+ *  - depth: jansson recurses 2048 levels deep, we stop at PN_JSON_DEPTH_MAX;
+ *  - numbers: jansson takes a real that underflows to 0, but the text of the
+ *    payload goes to PostgreSQL as it is, and there a number with 20,000
+ *    digits behind the point makes the statement fail.
+ *
+ * A fault's text never quotes the document: it may hold a payer's data.
  *
  * pn_json_sanitise() keeps the provider's own text, because printing the
  * parsed value again would change the order of names and the form of numbers.
@@ -12,18 +18,118 @@
 #include "paynotify/json.h"
 
 #include <assert.h>
+#include <errno.h>
 
-#include "json_reader.h"
 #include "paynotify/buf.h"
+#include "paynotify/limits.h"
 
 static const char nul_escape[] = "\\u0000";
 static const char replacement_escape[] = "\\ufffd";
+
+/* Index behind the string that begins at text.data[at]. */
+static size_t
+skip_string(struct pn_str text, size_t at)
+{
+	for (at++; at < text.len; at++) {
+		if (text.data[at] == '\\')
+			at++;
+		else if (text.data[at] == '"')
+			return at + 1;
+	}
+	return text.len; /* unterminated: jansson will say so */
+}
+
+static bool
+is_number_char(char c)
+{
+	return (c >= '0' && c <= '9') || c == '-' || c == '+' || c == '.' ||
+	       c == 'e' || c == 'E';
+}
+
+/* Index behind the number at text.data[at]; 0 when it is too long. */
+static size_t
+skip_number(struct pn_str text, size_t at)
+{
+	size_t start = at, exponent = 0;
+	bool in_exponent = false;
+
+	for (; at < text.len && is_number_char(text.data[at]); at++) {
+		char c = text.data[at];
+
+		if (at - start >= PN_JSON_NUMBER_BYTES_MAX)
+			return 0;
+		if (c == 'e' || c == 'E')
+			in_exponent = true;
+		else if (in_exponent && c >= '0' && c <= '9' &&
+			 ++exponent > PN_JSON_EXPONENT_DIGITS_MAX)
+			return 0;
+	}
+	return at;
+}
+
+/* NUL, depth and numbers, before jansson. */
+static int
+check_text(struct pn_str text, struct pn_error *ret_error)
+{
+	size_t at = 0, depth = 0, next;
+
+	if (text.len > 0 && memchr(text.data, '\0', text.len) != NULL)
+		return pn_error_set(ret_error, 1, "holds a NUL byte");
+	while (at < text.len) {
+		char c = text.data[at];
+
+		if (c == '"') {
+			at = skip_string(text, at);
+			continue;
+		}
+		if (c == '-' || (c >= '0' && c <= '9')) {
+			next = skip_number(text, at);
+			if (next == 0)
+				return pn_error_set(ret_error, 1,
+				    "number at byte %zu is too long", at);
+			at = next;
+			continue;
+		}
+		if (c == '[' || c == '{') {
+			if (++depth > PN_JSON_DEPTH_MAX)
+				return pn_error_set(ret_error, 1,
+				    "nested deeper than %d at byte %zu",
+				    PN_JSON_DEPTH_MAX, at);
+		} else if ((c == ']' || c == '}') && depth > 0) {
+			depth--;
+		}
+		at++;
+	}
+	return 0;
+}
 
 int
 pn_json_parse(
     struct pn_str text, json_t **ret_value, struct pn_error *ret_error)
 {
-	return pn_json_read(text, ret_value, ret_error);
+	json_error_t error;
+	json_t *value;
+	char *quote;
+	int r;
+
+	r = check_text(text, ret_error);
+	if (r != 0)
+		return r;
+	value = json_loadb(text.data == NULL ? "" : text.data, text.len,
+	    JSON_REJECT_DUPLICATES | JSON_DECODE_ANY | JSON_ALLOW_NUL, &error);
+	if (value == NULL) {
+		if (json_error_code(&error) == json_error_out_of_memory)
+			return pn_error_set(
+			    ret_error, -ENOMEM, "out of memory");
+		/* What follows "near" is a piece of the document. */
+		quote = strstr(error.text, " near ");
+		if (quote != NULL)
+			*quote = '\0';
+		return pn_error_set(
+		    ret_error, 1, "%s at byte %d", error.text, error.position);
+	}
+	*ret_value = value;
+	return 0;
 }
 
 void

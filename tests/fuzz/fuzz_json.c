@@ -1,6 +1,5 @@
 /*
- * JSON. Our reader and jansson's take the same documents with the same values,
- * but for depth and numbers. What is accepted stays acceptable when sanitised, with no escaped NUL
+ * JSON. What is accepted stays acceptable when sanitised, with no escaped NUL
  * left; and any bytes at all can be added as a string and read back as UTF-8.
  */
 #include "fuzz.h"
@@ -10,27 +9,6 @@
 #include "paynotify/buf.h"
 #include "paynotify/json.h"
 #include "paynotify/limits.h"
-
-/* jansson's own decoder is the judge; ours is stricter in depth and numbers. */
-static void
-check_against_jansson(
-    struct pn_str text, const json_t *value, const struct pn_error *error)
-{
-	json_error_t theirs;
-	json_t *judged = json_loadb(text.len == 0 ? "" : text.data, text.len,
-	    JSON_REJECT_DUPLICATES | JSON_DECODE_ANY | JSON_ALLOW_NUL, &theirs);
-
-	if (value != NULL) {
-		assert(judged != NULL);
-		assert(json_equal(value, judged));
-	} else if (judged != NULL) {
-		/* jansson 2.14 skips a NUL behind a number. */
-		assert(strstr(error->text, "nested too deep") != NULL ||
-		       strstr(error->text, "number out of range") != NULL ||
-		       memchr(text.data, '\0', text.len) != NULL);
-	}
-	json_decref(judged);
-}
 
 static void
 check_sanitised(struct pn_arena *arena, struct pn_str text)
@@ -80,7 +58,6 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	}
 	r = pn_json_parse(text, &value, &error);
 	assert(r == 0 || error.text[0] != '\0');
-	check_against_jansson(text, value, &error);
 	if (r == 0) {
 		assert(pn_str_is_utf8(text));
 		check_sanitised(arena, text);
