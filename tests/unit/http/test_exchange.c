@@ -6,7 +6,9 @@
  */
 #include "http_internal.h"
 
+#include <dlfcn.h>
 #include <netinet/in.h>
+#include <sched.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -29,8 +31,6 @@ struct pn_route {
 };
 static const struct pn_route the_route = { 0 };
 
-enum moment { DECIDE_NOW, DECIDE_ELSEWHERE, DECIDE_HELD };
-
 struct fake {
 	pthread_mutex_t lock;
 	pthread_cond_t changed;
@@ -38,6 +38,8 @@ struct fake {
 	struct pn_ingest_job *jobs[CLIENTS * 2]; /* waiting for the thread */
 	int job_count;
 	bool stop, hold;
+	struct pn_ingest_job *between; /* to be decided around a suspension */
+	bool before;                   /* rather before it than behind it */
 	_Atomic int refused, submitted;
 };
 static struct fake fake;
@@ -67,13 +69,40 @@ decide(struct pn_ingest_job *job)
 	job->release(job);
 }
 
+/* In front of libmicrohttpd's: the moments around a suspension, which another
+ * thread meets once in a million requests, on demand. */
+void
+MHD_suspend_connection(struct MHD_Connection *connection)
+{
+	void (*real)(struct MHD_Connection *) = NULL;
+	void *symbol = dlsym(RTLD_NEXT, "MHD_suspend_connection");
+	struct pn_ingest_job *job = fake.between;
+
+	memcpy(&real, &symbol, sizeof(real));
+	if (job == NULL) {
+		real(connection);
+		return;
+	}
+	fake.between = NULL;
+	if (fake.before)
+		decide(job);
+	real(connection);
+	if (!fake.before)
+		decide(job);
+}
+
 void
 pn_ingest_submit(struct pn_ingest *ingest, struct pn_ingest_job *job)
 {
 	(void)ingest;
 	(void)atomic_fetch_add(&fake.submitted, 1);
+	if (pn_str_starts(job->request->body, "between")) {
+		fake.between = job;
+		fake.before = pn_str_is(job->request->body, "between, before");
+		return;
+	}
 	/* The body's first byte says when. */
-	if (job->request->body.len > 0 && job->request->body.data[0] == 'n') {
+	if (pn_str_starts(job->request->body, "n")) {
 		decide(job);
 		return;
 	}
@@ -81,7 +110,7 @@ pn_ingest_submit(struct pn_ingest *ingest, struct pn_ingest_job *job)
 	fake.jobs[fake.job_count++] = job;
 	(void)pthread_cond_broadcast(&fake.changed);
 	(void)pthread_mutex_unlock(&fake.lock);
-	if (job->request->body.len > 0 && job->request->body.data[0] == 'y')
+	if (pn_str_starts(job->request->body, "y"))
 		(void)sched_yield(); /* done() in between, more often */
 }
 
@@ -261,8 +290,7 @@ static void *
 hammer(void *payload)
 {
 	const struct world *w = payload;
-	static const char *const bodies[] = { "now", "elsewhere", "yield", "",
-		"nnnnnn", "y" };
+	static const char *const bodies[] = { "now", "elsewhere", "yield", "" };
 	char reply[REPLY_BYTES_MAX];
 	int fd = client_open(w);
 
@@ -294,6 +322,25 @@ test_exchange__every_request_is_answered_once(void **state)
 	for (int i = 0; i < CLIENTS; i++)
 		assert_int_equal(pthread_join(threads[i], NULL), 0);
 	assert_int_equal(atomic_load(&fake.submitted) % REQUESTS, 0);
+}
+
+/* done() between the submission and the suspension's publication: the
+ * connection is never resumed. */
+static void
+test_exchange__decided_around_the_suspension(void **state)
+{
+	struct world *w = *state;
+	static const char *const bodies[] = { "between, before",
+		"between, behind" };
+	char reply[REPLY_BYTES_MAX];
+	int fd = client_open(w);
+
+	for (size_t i = 0; i < 6; i++) {
+		post(fd, "/notify/fake/shop", bodies[i % 2]);
+		assert_int_equal(client_read(fd, reply), 200);
+		assert_non_null(strstr(reply, bodies[i % 2]));
+	}
+	(void)close(fd);
 }
 
 /* Requests sent without waiting are answered out of order, or not at all. */
@@ -444,6 +491,7 @@ main(void)
 	const struct CMUnitTest tests[] = {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, world_make, world_end)
 		TEST(test_exchange__every_request_is_answered_once),
+		TEST(test_exchange__decided_around_the_suspension),
 		TEST(test_exchange__pipelined_requests_keep_their_order),
 		TEST(test_exchange__stop_waits_for_suspended_requests),
 		TEST(test_exchange__stop_waits_for_a_request_being_read),
