@@ -45,8 +45,8 @@ ctests() { # preset labels jobs
 }
 
 stage_lint() { preset release && bash tests/lint/run.sh build/release; }
-stage_build() { preset release && cmake --build --preset release -j "$jobs"; }
-stage_clang() { preset asan && cmake --build --preset asan -j "$jobs"; }
+stage_build() { preset release && cmake --build --preset release -j "$jobs" -- --quiet; }
+stage_clang() { preset asan && cmake --build --preset asan -j "$jobs" -- --quiet; }
 stage_unit() { ctests release 'unit|golden|fuzz' "$jobs"; }
 stage_integration() { ctests release integration "$jobs"; }
 stage_e2e() { bash tests/e2e/run.sh build/release; }
@@ -59,13 +59,13 @@ stage_asan() {
 }
 stage_tsan() {
     # What has threads: the store's writers, the server, the pipeline.
-    preset tsan && cmake --build build/tsan -j "$jobs" --target paynotifyd paynotifyctl tests/integration/all &&
+    preset tsan && cmake --build build/tsan -j "$jobs" --target paynotifyd paynotifyctl tests/integration/all -- --quiet &&
         TSAN_OPTIONS=halt_on_error=1:second_deadlock_stack=1 \
             ctests tsan integration "$jobs"
 }
 stage_fuzz() {
     clang_runtime || { echo "no libFuzzer here (libclang-rt-14-dev): left out"; return 0; }
-    preset fuzz && cmake --build build/fuzz -j "$jobs" --target tests/fuzz/all &&
+    preset fuzz && cmake --build build/fuzz -j "$jobs" --target tests/fuzz/all -- --quiet &&
         bash tests/lib/fuzz.sh build/fuzz "$FUZZ_SECONDS" "$jobs"
 }
 stage_quickstart() { bash tests/lib/quickstart.sh; }
