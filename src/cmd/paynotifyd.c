@@ -261,7 +261,7 @@ announce(const struct program *program)
 
 	pn_store_wait_first(program->store, first_connection_us);
 	(void)pn_store_health(program->store, health, sizeof(health));
-	pn_log_info("listening on %s; %zu accounts; database: %s",
+	pn_log_info("listening on %s; %zu accounts; %s",
 	    pn_server_listening(program->server), program->conf->account_count,
 	    health);
 	pn_service_ready(health);

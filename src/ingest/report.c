@@ -55,19 +55,27 @@ gate_is_shut(struct pn_log_gate *gate)
 	       pn_clock_monotonic_us();
 }
 
+/* A provider that signs in headers, and none of them is there. */
 static const char *
 hint_of(const struct pn_ingest_job *job)
 {
 	const char *const *name = job->route->provider->evidence_headers;
 	struct pn_str value;
+	bool signs_in_headers = false;
 
 	if (job->notification.verdict != PN_VERDICT_MALFORMED)
 		return "";
-	for (; *name != NULL; name++)
+	for (; *name != NULL; name++) {
+		/* Any HTTP client sends that one. */
+		if (strcmp(*name, "Content-Type") == 0)
+			continue;
+		signs_in_headers = true;
 		if (pn_request_header(job->request, *name, &value) > 0)
 			return "";
-	return "; none of the provider's headers arrived: does a proxy strip"
-	       " them?";
+	}
+	return signs_in_headers ? "; none of the provider's headers arrived:"
+				  " does a proxy strip them?"
+				: "";
 }
 
 static void

@@ -3,11 +3,9 @@ import os
 import re
 import signal
 import subprocess
-import threading
-import time
 
-from harness import (BUILD, Case, Client, Daemon, eventually, events_of,
-                     postgres_signal, psql, raw)
+from harness import (BUILD, Case, eventually, events_of, postgres_signal, psql,
+                     raw)
 
 ALIPAY = "/notify/alipay/shop1"
 
@@ -48,9 +46,8 @@ class Stop(Case):
         clients = [daemon.connect() for _ in range(20)]
         for c in clients:
             self.expect(c.ask(raw("/x", {}, b"")), 404)
-        began = time.monotonic()
-        self.assertEqual(daemon.stop(), 0)
-        self.assertLess(time.monotonic() - began, 5)  # idle_timeout is an hour
+        self.assertEqual(daemon.stop(), 0)  # idle_timeout is an hour
+        self.assertNotIn("did not end in time", daemon.log())
         for c in clients:
             self.assertTrue(c.is_closed())
             c.close()

@@ -2,13 +2,13 @@
 import threading
 import time
 
-from harness import Case, Client, eventually, events_of, psql, raw
+from harness import Case, eventually, events_of, psql, raw
 
 ALIPAY, WECHAT = "/notify/alipay/shop1", "/notify/wechat/shop1"
 
 
 class Slow(Case):
-    server = "request_timeout = 400ms\nidle_timeout = 1s"
+    server = "request_timeout = 1s\nidle_timeout = 1s"
 
     def dribble(self, data):
         """Sends a byte now and then until the server hangs up."""
