@@ -302,7 +302,7 @@ daemon_start() {
     # A new build, or a new configuration, takes a new process.
     if daemon_runs && { [[ $(readlink "/proc/$(cat "$pidfile")/exe") == *"(deleted)" ]] ||
         [ "$conf" -nt "$pidfile" ]; }; then
-        daemon_stop
+        daemon_stop && say "stopped the receiver, to start it anew"
     fi
     if daemon_runs; then
         say "the receiver runs already, process $(cat "$pidfile")"
@@ -323,7 +323,7 @@ daemon_start() {
 # --- the tour ----------------------------------------------------------------
 
 tour() {
-    local order status started
+    local order status started i
     order=QS$(date +%Y%m%d%H%M%S)
     started=$(date -u +%Y-%m-%dT%H:%M:%SZ)
     local ctl=$bin/paynotifyctl
@@ -345,6 +345,12 @@ tour() {
         grep -cE "\"out_trade_no\": ?\"[AW]$order\"")" = 2 ] ||
         die "these should be exactly two events, A$order and W$order"
     step "every request has a receipt, the refused one too"
+    # Receipts of refused requests are written behind the replies.
+    for ((i = 0; i < 50; i++)); do
+        "$ctl" receipts list -c "$conf" --since "$started" --verdict bad_signature --json |
+            grep -q . && break
+        sleep 0.1
+    done
     run "$ctl" receipts list -c "$conf" --since "$started" --limit 10 ||
         die "the receipts cannot be read"
 }
@@ -427,7 +433,10 @@ case ${1:-} in
     sed -n '2,/^set /{/^set /d;s/^# \{0,1\}//;p}' "${BASH_SOURCE[0]}"
     exit
     ;;
-*) die "unknown option $1; there are --stop and --help" ;;
+*)
+    printf 'quickstart.sh: unknown option %s; there are --stop and --help\n' "$1" >&2
+    exit 2
+    ;;
 esac
 
 [ -w . ] || die "this folder cannot be written to: copy the checkout to one of yours"

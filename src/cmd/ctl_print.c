@@ -17,6 +17,8 @@
 #include "paynotify/json.h"
 #include "paynotify/moment.h"
 
+static void complain_list(const char *fmt, va_list ap) PN_PRINTF(1, 0);
+
 static void
 complain_list(const char *fmt, va_list ap)
 {

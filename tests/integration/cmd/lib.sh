@@ -13,14 +13,16 @@
 bin=$(cd "$1" && pwd)
 ctl=$bin/paynotifyctl
 top=$PWD
+[ -x "$ctl" ] && [ -x "$bin/paynotifyd" ] || { echo "no programs in $bin: build them" >&2; exit 1; }
 work=$(mktemp -d "${TMPDIR:-/tmp}/pncmd.XXXXXX")
-passed=0 failed=0 current=
+passed=0 failed=0 current='' bad=0
 export LC_ALL=C.UTF-8
 
 wrong() {
+    bad=$((bad + 1))
+    [ $bad -le 3 ] || return # what follows from the first few says no more
     printf '%s: %s\n  status %s\n  stdout %s\n  stderr %s\n' "$current" "$1" \
         "${status:-}" "$(head -c 2000 <<<"${out:-}")" "$(head -c 2000 <<<"${err:-}")" >&2
-    bad=1
 }
 
 run() {

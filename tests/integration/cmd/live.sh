@@ -161,6 +161,9 @@ test_live__6_a_changed_amount_under_a_known_key_is_a_conflict() {
     trigger --account alipay/shop1 --seed 77 --oddity bad-amount --json payment.succeeded; exits 1
     json '.[0].status == 422 and .[0].body == "fail" and .[0].success == false
         and .[1] == {"sent": 1, "succeeded": 0, "failed": 1, "not_sent": 0}'
+    trigger --account wechat/shop1 --seed 77 payment.succeeded; exits 0
+    trigger --account wechat/shop1 --seed 77 --oddity bad-amount --json payment.succeeded; exits 1
+    json '.[0].status == 422'
     # the usual one is still a duplicate of the recorded one
     trigger --account alipay/shop1 --seed 77 payment.succeeded; exits 0
 }

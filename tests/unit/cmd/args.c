@@ -22,13 +22,10 @@ parse(struct ctl_args *ret_args, const char *const *words)
 	char *argv[32];
 	int argc = 0;
 
-	while (words[argc] != NULL) {
-		argv[argc] = strdup(words[argc]);
+	while (words[argc] != NULL)
 		argc++;
-	}
-	argv[argc] = NULL;
-	/* What is parsed borrows from argv, which lives as long as a test
-	 * program: as the real one does. */
+	/* getopt moves the pointers about and leaves the words alone. */
+	memcpy(argv, words, ((size_t)argc + 1) * sizeof(argv[0]));
 	return ctl_args_parse(&ctl_commands[0], argc, argv, now_us, ret_args);
 }
 
