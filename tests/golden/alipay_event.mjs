@@ -45,6 +45,9 @@ function tradeCases(add) {
 	add('finished_after_refund_window', { fields: finished({ refund_fee: '10.00',
 		gmt_refund: '2026-03-01 11:00:00.287', out_biz_no: 'R1' }),
 	events: [payment(), done], note: 'its old refund marks are ignored' });
+	add('finished_with_nameless_refund', { fields: finished({
+		gmt_refund: '2026-03-01 11:00:00.287' }), events: [payment(), done],
+	note: 'a refund that could not be named is none of its business' });
 	add('finished_without_gmt_payment', { fields: finished({ gmt_payment: none }),
 		events: [payment({ occurred_at: '2026-03-01T02:00:06Z' }), done] });
 }

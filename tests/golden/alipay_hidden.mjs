@@ -60,6 +60,11 @@ export function hiddenCases(add) {
 		return whole;
 	})(), note: 'a V2 string read as V1' });
 
+	attack(add, 'unknown_in_trade_no', paid({ trade_no_new: '1' }), 'trade_no',
+		['trade_no_new']);
+	attack(add, 'unknown_in_out_trade_no', paid({ out_trade_no_new: '1' }), 'out_trade_no',
+		['out_trade_no_new']);
+
 	// Boundaries moved into a name: refused by the form already.
 	const form = { verdict: 'malformed', verified: false };
 	add('hidden_in_name', { ...form, fields: (() => {

@@ -1,4 +1,9 @@
-/* The registry: names that commands, paths and receipts are made of. */
+/*
+ * The registry. Its names are what configuration sections, request paths,
+ * receipts and `verify --json` are made of, and every caller uses the functions
+ * of a row without asking whether they are there: so both are checked for each
+ * row, also for one that is added later.
+ */
 #include "paynotify/provider.h"
 
 #include <setjmp.h>
