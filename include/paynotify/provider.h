@@ -67,6 +67,10 @@ struct pn_notification {
 	size_t event_count;
 	struct pn_str payload; /* UTF-8 JSON of the provider's fields; also of
 				* verified ones that were refused, if readable */
+	struct pn_str witness; /* of a verified one that was refused: what is
+				* the same when the provider sends it again,
+				* for the quarantine's fingerprint. Empty: the
+				* payload, else the body */
 };
 
 struct pn_reply {

@@ -43,6 +43,7 @@ static const struct row rows[] = {
 	[PN_METRIC_REFUSED_SIGNATURE] = { REFUSED("bad_signature") },
 	[PN_METRIC_REFUSED_UNKNOWN_KEY] = { REFUSED("unknown_key") },
 	[PN_METRIC_REFUSED_STALE] = { REFUSED("stale") },
+	[PN_METRIC_REFUSED_UNDECRYPTABLE] = { REFUSED("undecryptable") },
 	[PN_METRIC_REFUSED_ACCOUNT] = { REFUSED("wrong_account") },
 	[PN_METRIC_REFUSED_UNSUPPORTED] = { REFUSED("unsupported") },
 	[PN_METRIC_REFUSED_RATE] = { REFUSED("rate_limit") },

@@ -19,8 +19,8 @@
  *
  * Quarantine entries are told apart by subject (the notification's id, else a
  * digest of the body) and fingerprint: of the events if they were read, else of
- * the payload, else of the body. Ciphertexts and signatures are made anew at each
- * retry, so the decrypted payload is the better witness of "the same message".
+ * the provider's witness of "the same message", else of the decrypted payload,
+ * else of the body: ciphertexts, times and signatures are made anew at each retry.
  */
 #include <assert.h>
 #include <errno.h>
@@ -170,7 +170,9 @@ quarantine_fingerprint(
 {
 	const struct pn_notification *n = &job->notification;
 
-	if (n->payload.len > 0)
+	if (n->witness.len > 0)
+		pn_sha256(n->witness, ret_digest);
+	else if (n->payload.len > 0)
 		pn_sha256(n->payload, ret_digest);
 	else
 		pn_sha256(job->request->body, ret_digest);

@@ -324,6 +324,9 @@ verify(const void *account, const struct pn_request *request, int64_t now_us,
 	if (r == 0)
 		r = read_verified(
 		    account, request, arena, &message, ret_notification);
+	if (r > 0 && message.text.count > 0)
+		r = pn_alipay_witness(
+		    &message, arena, &ret_notification->witness);
 	if (r < 0)
 		return r;
 	assert((ret_notification->verdict == PN_VERDICT_ACCEPTED) ==

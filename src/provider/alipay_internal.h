@@ -70,9 +70,12 @@ const char *pn_alipay_documented_at(size_t index);
 /* Fills message->text by the charset of the message. 0; -ENOMEM. */
 int pn_alipay_to_text(struct pn_alipay_message *message,
     const struct pn_request *request, struct pn_arena *arena) PN_MUSTCHECK;
-/* The fields as a JSON object. 0; -ENOMEM. */
+/* The fields as a JSON object, without sign. 0; -ENOMEM. */
 int pn_alipay_payload(const struct pn_alipay_message *message,
     struct pn_arena *arena, struct pn_str *ret_payload) PN_MUSTCHECK;
+/* The same, without what a retry makes anew. 0; -ENOMEM. */
+int pn_alipay_witness(const struct pn_alipay_message *message,
+    struct pn_arena *arena, struct pn_str *ret_witness) PN_MUSTCHECK;
 
 /* Fills events, event_count, alarm. 0; 1 and a reason when the message tells
  * too little; -ENOMEM. */

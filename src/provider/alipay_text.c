@@ -107,18 +107,22 @@ pn_alipay_to_text(struct pn_alipay_message *message,
 	return 0;
 }
 
-int
-pn_alipay_payload(const struct pn_alipay_message *message,
-    struct pn_arena *arena, struct pn_str *ret_payload)
+/* The fields but those named in without (NULL-terminated) as a JSON object. */
+static int
+fields_to_json(const struct pn_form *text, const char *const *without,
+    struct pn_arena *arena, struct pn_str *ret_json)
 {
 	PN_CLEANUP(pn_buf_done)
 	struct pn_buf out = pn_buf_init(PAYLOAD_BYTES_MAX);
-	struct pn_str payload;
+	struct pn_str json;
 
-	for (size_t i = 0; i < message->text.count; i++) {
-		const struct pn_field *field = &message->text.fields[i];
+	for (size_t i = 0; i < text->count; i++) {
+		const struct pn_field *field = &text->fields[i];
+		const char *const *name = without;
 
-		if (pn_str_is(field->name, "sign"))
+		while (*name != NULL && !pn_str_is(field->name, *name))
+			name++;
+		if (*name != NULL)
 			continue;
 		pn_buf_add_char(&out, out.len == 0 ? '{' : ',');
 		/* Ill-formed bytes of a name become U+FFFD here. */
@@ -131,9 +135,28 @@ pn_alipay_payload(const struct pn_alipay_message *message,
 	pn_buf_add_char(&out, '}');
 	if (pn_buf_failed(&out))
 		return -ENOMEM;
-	payload = pn_arena_copy(arena, pn_buf_str(&out));
-	if (payload.data == NULL)
+	json = pn_arena_copy(arena, pn_buf_str(&out));
+	if (json.data == NULL)
 		return -ENOMEM;
-	*ret_payload = payload;
+	*ret_json = json;
 	return 0;
+}
+
+int
+pn_alipay_payload(const struct pn_alipay_message *message,
+    struct pn_arena *arena, struct pn_str *ret_payload)
+{
+	static const char *const without[] = { "sign", NULL };
+
+	return fields_to_json(&message->text, without, arena, ret_payload);
+}
+
+/* A retry keeps notify_id; notify_time and with it sign are of the attempt. */
+int
+pn_alipay_witness(const struct pn_alipay_message *message,
+    struct pn_arena *arena, struct pn_str *ret_witness)
+{
+	static const char *const without[] = { "notify_time", "sign", NULL };
+
+	return fields_to_json(&message->text, without, arena, ret_witness);
 }

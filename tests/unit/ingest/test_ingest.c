@@ -160,6 +160,28 @@ test_ingest__signed_refusals_are_quarantined_first(void **state)
 	assert_int_equal(refusals, 0);
 }
 
+/* A retry whose payload has a new time is another entry. */
+static void
+test_ingest__quarantine_fingerprint_prefers_the_witness(void **state)
+{
+	struct world *w = *state;
+	unsigned char first[PN_SHA256_BYTES];
+
+	for (size_t i = 0; i < 2; i++) {
+		tell(PN_VERDICT_WRONG_ACCOUNT, true);
+		told.notification.payload =
+		    i == 0 ? PN_STR("{\"t\":1}") : PN_STR("{\"t\":2}");
+		told.notification.witness = PN_STR("{}");
+		pn_ingest_submit(w->ingest, &w->job);
+		if (i > 0)
+			assert_memory_equal(first,
+			    submitted->quarantine_fingerprint, sizeof(first));
+		memcpy(first, submitted->quarantine_fingerprint, sizeof(first));
+		store_says(PN_STORE_QUARANTINED);
+		expect(w, PN_OUTCOME_WRONG_ACCOUNT);
+	}
+}
+
 /* A retry of the same message is another entry, or another message is not. */
 static void
 test_ingest__quarantine_fingerprint_is_of_the_payload(void **state)
@@ -341,6 +363,7 @@ main(void)
 		TEST(test_ingest__success_only_after_the_store_says_so),
 		TEST(test_ingest__submission_carries_the_evidence),
 		TEST(test_ingest__signed_refusals_are_quarantined_first),
+		TEST(test_ingest__quarantine_fingerprint_prefers_the_witness),
 		TEST(test_ingest__quarantine_fingerprint_is_of_the_payload),
 		TEST(test_ingest__quarantine_without_id_goes_by_the_body),
 		TEST(

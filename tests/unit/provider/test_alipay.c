@@ -172,6 +172,31 @@ test_alipay__verified_refusal_keeps_its_payload(void **state)
 	    pn_public_key_fingerprint(notification.key), PN_SHA256_BYTES);
 }
 
+/* Fails if each retry of a refused notification made one more quarantine
+ * entry. */
+static void
+test_alipay__retries_of_a_refused_one_share_a_witness(void **state)
+{
+	struct alipay_fixture *fixture = *state;
+	struct pn_sample sample = sample_of("payment.succeeded");
+	struct pn_notification first, retry;
+	struct pn_request request;
+
+	sample.oddity = "other-app";
+	request = alipay_fixture_sample(fixture, &sample);
+	first = alipay_fixture_verify(fixture, &request);
+	sample.attempt = 1;
+	request = alipay_fixture_sample(fixture, &sample);
+	retry = alipay_fixture_verify(fixture, &request);
+	assert_false(pn_str_equal(first.payload, retry.payload));
+	assert_true(first.witness.len > 0);
+	assert_true(pn_str_equal(first.witness, retry.witness));
+	sample.amount_minor = 1;
+	request = alipay_fixture_sample(fixture, &sample);
+	retry = alipay_fixture_verify(fixture, &request);
+	assert_false(pn_str_equal(first.witness, retry.witness));
+}
+
 /* --- fingerprints ------------------------------------------------------ */
 
 /* Fails if a retry, or the payment inside a refund's notification, would look
@@ -278,6 +303,7 @@ main(void)
 		TEST(test_alipay__replies_with_exactly_one_word),
 		TEST(test_alipay__unverified_refusal_keeps_plain_ids),
 		TEST(test_alipay__verified_refusal_keeps_its_payload),
+		TEST(test_alipay__retries_of_a_refused_one_share_a_witness),
 		TEST(test_alipay__honest_deliveries_share_a_fingerprint),
 		TEST(test_alipay__other_amount_is_another_fingerprint),
 		TEST(test_alipay__out_of_memory_is_never_a_verdict),
