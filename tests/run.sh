@@ -70,17 +70,17 @@ stage_fuzz() {
 }
 stage_quickstart() { bash tests/lib/quickstart.sh; }
 
-# passed and failed of a log: ctest, node --test, or a line of our own; a stage
-# that counts nothing is one test.
+# passed and failed of a log: what ctest says (its tests may count too), else
+# node --test or a line of our own; a stage that counts nothing is one test.
 count() {
     awk -v status="$2" '
         /% tests passed, [0-9]+ tests failed out of [0-9]+/ {
-            failed += $4; passed += $NF - $4; seen = 1 }
-        /^# (pass|fail) [0-9]+$/ { seen = 1
-            if ($2 == "pass") passed += $3; else failed += $3 }
-        /^[0-9]+ passed, [0-9]+ failed$/ { passed += $1; failed += $3; seen = 1 }
+            failed += $4; passed += $NF - $4; ctest = 1 }
+        /^# (pass|fail) [0-9]+$/ { seen = 1; n[$2] += $3 }
+        /^[0-9]+ passed, [0-9]+ failed$/ { seen = 1; n["pass"] += $1; n["fail"] += $3 }
         END {
-            if (!seen && status == 0) passed++
+            if (!ctest && seen) { passed = n["pass"]; failed = n["fail"] }
+            if (!ctest && !seen && status == 0) passed = 1
             if (status != 0 && failed == 0) failed++
             print passed + 0, failed + 0
         }' "$1"
