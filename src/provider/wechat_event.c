@@ -83,6 +83,19 @@ pn_wechat_json_id(const struct pn_wechat_job *job, const json_t *object,
 }
 
 int
+pn_wechat_json_hint(const struct pn_wechat_job *job, const json_t *object,
+    const char *name, struct pn_str *ret_id)
+{
+	struct pn_str text = pn_json_text(object, name);
+
+	*ret_id = (struct pn_str){ NULL, 0 };
+	if (text.len == 0 || !id_usable(text))
+		return 0;
+	*ret_id = pn_arena_copy(job->arena, text);
+	return ret_id->data == NULL ? -ENOMEM : 0;
+}
+
+int
 pn_wechat_field_id(const struct pn_wechat_job *job,
     const struct pn_form *fields, const char *name, struct pn_str *ret_id)
 {

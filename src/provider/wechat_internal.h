@@ -107,6 +107,10 @@ int pn_wechat_v2_refund_events(struct pn_wechat_job *job,
  * NULL. Refused: another JSON type, NUL inside, over PN_ID_BYTES_MAX. */
 int pn_wechat_json_id(const struct pn_wechat_job *job, const json_t *object,
     const char *name, struct pn_str *ret_id);
+/* The same where nothing depends on it: what is unusable counts as absent.
+ * Another product may mean something else by the name. */
+int pn_wechat_json_hint(const struct pn_wechat_job *job, const json_t *object,
+    const char *name, struct pn_str *ret_id);
 /* The same of a field of APIv2; borrowed, the fields are in the arena. */
 int pn_wechat_field_id(const struct pn_wechat_job *job,
     const struct pn_form *fields, const char *name, struct pn_str *ret_id);

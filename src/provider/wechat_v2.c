@@ -188,6 +188,16 @@ has_field(const struct pn_form *form, struct pn_str name)
 	return false;
 }
 
+/* For the receipt, whatever comes of the message. */
+static void
+order_take(struct pn_wechat_job *job, const struct pn_form *fields)
+{
+	struct pn_str order = pn_form_get(fields, "out_trade_no");
+
+	if (order.len <= PN_ID_BYTES_MAX)
+		job->notification->out_trade_no = order;
+}
+
 /* The fields as one JSON object; inner (may be empty) wins over outer, and
  * req_info itself is left out: it is inner. */
 static int
@@ -273,6 +283,7 @@ refund_verify(struct pn_wechat_job *job, const struct pn_form *outer)
 	if (r < 0)
 		return r;
 	verified_by(job, key);
+	order_take(job, &inner);
 	r = payload_make(job, outer, &inner);
 	if (r == 0)
 		r = account_check(job, outer);
@@ -294,6 +305,7 @@ signed_verify(struct pn_wechat_job *job, const struct pn_form *fields)
 	if (pn_form_get(fields, "req_info").len > 0 &&
 	    pn_form_get(fields, "transaction_id").len == 0)
 		return refund_verify(job, fields);
+	order_take(job, fields);
 	r = payload_make(job, fields, &none);
 	if (r == 0)
 		r = account_check(job, fields);

@@ -83,7 +83,6 @@ trade_take(const struct pn_wechat_job *job, const struct pn_form *fields,
 		r = currency_take(job, fields, &facts.currency);
 	if (r != 0)
 		return r;
-	job->notification->out_trade_no = facts.out_trade_no;
 	*ret_facts = facts;
 	return 0;
 }

@@ -419,6 +419,19 @@ account_check(const struct pn_wechat_job *job, const json_t *plain)
 	return 0;
 }
 
+/* For the receipt, whatever comes of the message. */
+static int
+order_take(struct pn_wechat_job *job, const json_t *plain)
+{
+	struct pn_str *order = &job->notification->out_trade_no;
+	int r = pn_wechat_json_hint(job, plain, "out_trade_no", order);
+
+	if (r == 0 && order->len == 0)
+		r = pn_wechat_json_hint(
+		    job, plain, "combine_out_trade_no", order);
+	return r;
+}
+
 int
 pn_wechat_v3_verify(struct pn_wechat_job *job)
 {
@@ -453,8 +466,10 @@ pn_wechat_v3_verify(struct pn_wechat_job *job)
 	if (!json_is_object(plain))
 		return pn_wechat_refuse(job, PN_VERDICT_MALFORMED,
 		    "the decrypted text is no JSON object");
-	r = account_check(job, plain);
-	if (r != 0)
-		return r;
-	return pn_wechat_v3_events(job, &envelope, plain);
+	r = order_take(job, plain);
+	if (r == 0)
+		r = account_check(job, plain);
+	if (r == 0)
+		r = pn_wechat_v3_events(job, &envelope, plain);
+	return r;
 }

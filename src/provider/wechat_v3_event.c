@@ -149,23 +149,6 @@ trade_take(const struct pn_wechat_job *job, const json_t *object,
 	return 0;
 }
 
-/* What a message of unknown shape tells, as far as it is usable: another
- * product may mean something else by these names, and that is no reason to
- * refuse it. */
-static int
-hint_take(const struct pn_wechat_job *job, const json_t *object,
-    const char *name, struct pn_str *ret_id)
-{
-	struct pn_str text = pn_json_text(object, name);
-
-	*ret_id = (struct pn_str){ NULL, 0 };
-	if (text.len == 0 || text.len > PN_ID_BYTES_MAX ||
-	    memchr(text.data, '\0', text.len) != NULL)
-		return 0;
-	*ret_id = pn_arena_copy(job->arena, text);
-	return ret_id->data == NULL ? -ENOMEM : 0;
-}
-
 static int
 payment_take(const struct pn_wechat_job *job, const json_t *object,
     const struct pn_wechat_envelope *envelope, const char *amount_name,
@@ -196,7 +179,6 @@ add_payment(struct pn_wechat_job *job,
 		r = pn_wechat_events_reserve(job, 1);
 	if (r != 0)
 		return r;
-	job->notification->out_trade_no = facts.out_trade_no;
 	return pn_wechat_add_payment(job, &facts);
 }
 
@@ -228,7 +210,6 @@ add_refund(struct pn_wechat_job *job, const struct pn_wechat_envelope *envelope,
 		r = pn_wechat_events_reserve(job, 1);
 	if (r != 0)
 		return r;
-	job->notification->out_trade_no = facts.out_trade_no;
 	return pn_wechat_add_refund(
 	    job, &facts, pn_json_text(plain, "refund_status"));
 }
@@ -254,18 +235,17 @@ add_other(struct pn_wechat_job *job, const struct pn_wechat_envelope *envelope,
 		if (type.data[i] < 0x21 || type.data[i] > 0x7e)
 			return pn_wechat_refuse(job, PN_VERDICT_MALFORMED,
 			    "the envelope has no usable event_type");
-	r = hint_take(job, plain, "sub_mchid", &facts.account);
+	r = pn_wechat_json_hint(job, plain, "sub_mchid", &facts.account);
 	if (r == 0)
-		r = hint_take(job, plain, "out_trade_no", &facts.out_trade_no);
+		r = pn_wechat_json_hint(
+		    job, plain, "out_trade_no", &facts.out_trade_no);
 	if (r == 0)
-		r = hint_take(
+		r = pn_wechat_json_hint(
 		    job, plain, "transaction_id", &facts.transaction_id);
 	if (r == 0 && job->notification->events == NULL)
 		r = pn_wechat_events_reserve(job, 1);
 	if (r != 0)
 		return r;
-	if (job->notification->out_trade_no.len == 0)
-		job->notification->out_trade_no = facts.out_trade_no;
 	if (pn_str_starts(type, "TRANSACTION.") &&
 	    !pn_wechat_v3_is_profit_sharing(plain))
 		job->notification->alarm = true;
@@ -332,10 +312,7 @@ add_combined(struct pn_wechat_job *job,
 			    "a sub-order is no object");
 		paid += is_paid(order);
 	}
-	r = pn_wechat_json_id(job, plain, "combine_out_trade_no",
-	    &job->notification->out_trade_no);
-	if (r == 0)
-		r = pn_wechat_events_reserve(job, paid + (paid < count));
+	r = pn_wechat_events_reserve(job, paid + (paid < count));
 	for (size_t i = 0; r == 0 && i < count; i++) {
 		const json_t *order = json_array_get(orders, i);
 

@@ -345,6 +345,42 @@ test_wechat__reason_never_quotes_raw_bytes(void **state)
 	assert_non_null(strstr(n.reason, "PUB_KEY_ID_9"));
 }
 
+/* Fails if a refused notification could not be found by its order: the payment
+ * that went wrong is the one that is looked for. */
+static void
+test_wechat__refused_ones_name_their_order(void **state)
+{
+	static const struct {
+		const char *event, *dialect, *oddity;
+	} rows[] = {
+		{ "payment.succeeded", "v3", "negative-amount" },
+		{ "payment.succeeded", "v3", "other-mchid" },
+		{ "refund.succeeded", "v3", "negative-amount" },
+		{ "payment.succeeded", "v2", "negative-amount" },
+		{ "payment.succeeded", "v2", "other-mchid" },
+		{ "refund.succeeded", "v2", "negative-amount" },
+		{ "refund.succeeded", "v2", "other-mchid" },
+		{ "payment.succeeded", "v3", "combined" },
+	};
+	struct wechat_fixture *fixture = *state;
+
+	for (size_t i = 0; i < PN_COUNT(rows); i++) {
+		struct pn_sample sample =
+		    wechat_fixture_sample_of(rows[i].event);
+		struct pn_request request;
+		struct pn_notification n;
+
+		sample.out_trade_no = PN_STR("ORDER1");
+		sample.dialect = rows[i].dialect;
+		sample.oddity = rows[i].oddity;
+		request = wechat_fixture_sample(fixture, &sample);
+		n = wechat_fixture_verify(fixture, &request);
+		assert_true(n.verified);
+		assert_true(pn_str_is(n.out_trade_no, "ORDER1"));
+		assert_true(n.payload.len > 0);
+	}
+}
+
 #define TEST(name)                       \
 	cmocka_unit_test_setup_teardown( \
 	    name, wechat_fixture_arena, wechat_fixture_arena_done)
@@ -363,6 +399,7 @@ main(void)
 		TEST(test_wechat__v2_key_with_a_blank_is_refused),
 		TEST(test_wechat__amounts_are_exact_to_the_last_fen),
 		TEST(test_wechat__reason_never_quotes_raw_bytes),
+		TEST(test_wechat__refused_ones_name_their_order),
 	};
 
 	return cmocka_run_group_tests(
