@@ -53,7 +53,6 @@ CREATE TABLE paynotify.event_log (
 	type text COLLATE "C" NOT NULL,
 	provider text COLLATE "C" NOT NULL,
 	tenant text COLLATE "C" NOT NULL,
-	request_path text COLLATE "C" NOT NULL,
 	account text COLLATE "C",
 	key text COLLATE "C" NOT NULL,
 	request_hash bytea NOT NULL,

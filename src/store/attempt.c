@@ -11,11 +11,11 @@
  *                  lock or a conflict: again, later; by the server's state:
  *                  again on a new connection
  *
- * A member whose time ran out meanwhile was answered by the timer; its
- * statement was left to end all the same, and here it only ends.
+ * Conflicts are quarantined by a second statement of their own: they are rare,
+ * and the first is on everybody's way.
  *
- * Invariants: every member of writer->sent is settled exactly once; done() says
- * RECORDED or DUPLICATE only for what a committed statement said so.
+ * Invariant: done() says RECORDED or DUPLICATE only for what a committed
+ * statement said so (settle.c calls it).
  */
 #include <assert.h>
 #include <errno.h>
@@ -33,7 +33,7 @@ static const int64_t LOG_INTERVAL_US = 10 * PN_SECOND_US;
 static const char SHORT_LOCKS[] = "SET lock_timeout = '20ms'";
 static const char USUAL_LOCKS[] = "SET lock_timeout = '300ms'";
 
-static struct pn_log_gate refused_gate, lost_gate, sync_gate, limit_gate;
+static struct pn_log_gate refused_gate, lost_gate, sync_gate;
 
 /* What an SQL error says about its cause. */
 enum cause {
@@ -69,169 +69,23 @@ cause_of(const struct pn_conn *conn)
 	return CAUSE_LOCKS;
 }
 
-/* Takes s out of what the timer watches. Under the lock. */
+/* Every member of the batch has the same fate. */
 static void
-forget(struct pn_writer *writer, const struct pn_submission *s)
+settle_all(struct pn_writer *writer, enum pn_fate fate)
 {
-	for (size_t i = writer->sent_count; i-- > 0;) {
-		if (writer->sent[i] != s)
-			continue;
-		writer->sent[i] = writer->sent[--writer->sent_count];
-		return;
-	}
-	assert(!"a submission is settled twice");
-}
+	enum pn_fate fates[PN_BATCH_EVENTS_MAX];
 
-enum fate { FATE_DONE, FATE_BACK };
-
-/* Ends the stay of one member with the writer. Under the lock. Returns whether
- * call_back() has to be called for it. */
-static bool
-settle_locked(struct pn_writer *writer, struct pn_submission *s, enum fate fate)
-{
-	struct pn_store *store = writer->store;
-	bool expired;
-
-	forget(writer, s);
-	pn_queue_settle(&store->queue, s);
-	expired = (atomic_load(&s->state) & PN_STATE_EXPIRED) != 0;
-	if (fate == FATE_BACK && !expired && ++s->attempts > PN_ATTEMPTS_MAX) {
-		pn_log_gated(&limit_gate, LOG_INTERVAL_US, PN_LOG_ERR, NULL,
-		    "gave up a notification after %u attempts", s->attempts);
-		s->verdict = PN_STORE_UNAVAILABLE;
-		fate = FATE_DONE;
-	}
-	if (fate == FATE_BACK && !expired) {
-		atomic_store(&s->state, 0);
-		pn_queue_return(&store->queue, s);
-		return false;
-	}
-	assert(store->outstanding > 0);
-	if (--store->outstanding == 0)
-		pthread_cond_broadcast(&store->drained);
-	return true;
+	for (size_t i = 0; i < writer->batch.count; i++)
+		fates[i] = fate;
+	pn_settle(writer, writer->batch.members, writer->batch.count, fates);
 }
 
 static void
-call_back(struct pn_submission *s)
+log_no_standby(void)
 {
-	int state = atomic_load(&s->state);
-
-	if ((state & PN_STATE_EXPIRED) == 0) {
-		/* Nobody else can see it any more. */
-		s->done(s, s->verdict, s->payload_pointer);
-		s->release(s, s->payload_pointer);
-		return;
-	}
-	state = atomic_fetch_or(&s->state, PN_STATE_FINISHED);
-	if ((state & PN_STATE_DONE_RETURNED) != 0)
-		s->release(s, s->payload_pointer);
-}
-
-static void
-settle(struct pn_writer *writer, struct pn_submission *s, enum fate fate)
-{
-	bool over;
-
-	pthread_mutex_lock(&writer->store->lock);
-	over = settle_locked(writer, s, fate);
-	pthread_mutex_unlock(&writer->store->lock);
-	if (over)
-		call_back(s);
-}
-
-/* All members of the batch at once. */
-static void
-settle_batch(struct pn_writer *writer, const enum fate *fates)
-{
-	struct pn_batch *batch = &writer->batch;
-	bool over[PN_BATCH_EVENTS_MAX];
-
-	pthread_mutex_lock(&writer->store->lock);
-	/* Backwards: forget() then finds each at the end. */
-	for (size_t i = batch->count; i-- > 0;)
-		over[i] = settle_locked(writer, batch->members[i],
-		    fates == NULL ? FATE_BACK : fates[i]);
-	pthread_mutex_unlock(&writer->store->lock);
-	for (size_t i = 0; i < batch->count; i++)
-		if (over[i])
-			call_back(batch->members[i]);
-}
-
-static void
-count_element(enum pn_element_verdict verdict, bool again, bool quarantine)
-{
-	switch (verdict) {
-	case PN_ELEMENT_NEW:
-		pn_metric_add(
-		    quarantine ? PN_METRIC_QUARANTINED : PN_METRIC_RECORDED, 1);
-		break;
-	case PN_ELEMENT_DUPLICATE:
-		if (!again)
-			pn_metric_add(PN_METRIC_DUPLICATES, 1);
-		break;
-	case PN_ELEMENT_CONFLICT:
-		if (!again)
-			pn_metric_add(PN_METRIC_CONFLICTS, 1);
-		break;
-	case PN_ELEMENT_AGAIN: pn_metric_add(PN_METRIC_AGAIN, 1); break;
-	case PN_ELEMENT_UNKNOWN:
-		pn_log_gated(&sync_gate, LOG_INTERVAL_US, PN_LOG_ERR, NULL,
-		    "nothing is recorded: require_sync is set, but "
-		    "synchronous_standby_names is empty");
-		break;
-	}
-}
-
-/* The batch is committed: verdicts of elements to those of notifications. */
-static void
-settle_committed(struct pn_writer *writer)
-{
-	static const enum pn_store_verdict verdicts[] = {
-		[PN_ELEMENT_NEW] = PN_STORE_RECORDED,
-		[PN_ELEMENT_DUPLICATE] = PN_STORE_DUPLICATE,
-		[PN_ELEMENT_CONFLICT] = PN_STORE_CONFLICT,
-		[PN_ELEMENT_AGAIN] = PN_STORE_UNAVAILABLE, /* unused */
-		[PN_ELEMENT_UNKNOWN] = PN_STORE_UNAVAILABLE,
-	};
-	struct pn_batch *batch = &writer->batch;
-	enum fate fates[PN_BATCH_EVENTS_MAX] = { FATE_DONE };
-	enum pn_store_verdict verdict;
-	struct pn_submission *s;
-
-	for (size_t i = 0; i < batch->count; i++)
-		batch->members[i]->verdict = batch->quarantine
-						 ? PN_STORE_QUARANTINED
-						 : PN_STORE_RECORDED;
-	for (size_t i = 0; i < batch->element_count; i++)
-		if (batch->verdicts[i] == PN_ELEMENT_AGAIN)
-			fates[batch->elements[i].member] = FATE_BACK;
-	for (size_t i = 0; i < batch->element_count; i++) {
-		s = batch->members[batch->elements[i].member];
-		verdict = verdicts[batch->verdicts[i]];
-		if (verdict > s->verdict)
-			s->verdict = verdict;
-		count_element(batch->verdicts[i],
-		    fates[batch->elements[i].member] == FATE_BACK,
-		    batch->quarantine);
-	}
-	pn_metric_add(PN_METRIC_BATCHES, 1);
-	writer->backoff.failures = 0;
-	settle_batch(writer, fates);
-}
-
-/* Whether all or nothing is stored is unknown: find out by submitting again. */
-static void
-settle_lost(struct pn_writer *writer, const struct pn_error *error)
-{
-	struct pn_batch *batch = &writer->batch;
-
-	pn_log_gated(&lost_gate, LOG_INTERVAL_US, PN_LOG_WARNING, NULL,
-	    "outcome of a commit is unknown, it is submitted again: %s",
-	    error->text);
-	for (size_t i = 0; i < batch->count; i++)
-		batch->members[i]->maybe_stored = true;
-	settle_batch(writer, NULL);
+	pn_log_gated(&sync_gate, LOG_INTERVAL_US, PN_LOG_ERR, NULL,
+	    "nothing is recorded: require_sync is set, but "
+	    "synchronous_standby_names is empty");
 }
 
 static void
@@ -251,73 +105,220 @@ log_refused(const struct pn_writer *writer, const struct pn_submission *s,
 	    "%s: %s (%s)", what, error->text, writer->conn.sqlstate);
 }
 
+/* Whether the batch is stored, all or nothing, is unknown: find out by
+ * submitting it again. fates: NULL, or who is concerned. */
+static void
+settle_lost(struct pn_writer *writer, enum pn_fate *fates)
+{
+	struct pn_batch *batch = &writer->batch;
+	enum pn_fate all[PN_BATCH_EVENTS_MAX];
+
+	pn_log_gated(&lost_gate, LOG_INTERVAL_US, PN_LOG_WARNING, NULL,
+	    "outcome of a commit is unknown, it is submitted again: %s",
+	    writer->fault.text);
+	for (size_t i = 0; i < batch->count; i++) {
+		all[i] = fates == NULL || fates[i] == PN_FATE_LATER
+			     ? PN_FATE_BACK
+			     : PN_FATE_LATER;
+		if (all[i] == PN_FATE_BACK)
+			batch->members[i]->maybe_stored = true;
+	}
+	pn_settle(writer, batch->members, batch->count, all);
+}
+
+/* One that others stood in the way of: again, by itself, later. */
+static void
+settle_later(struct pn_writer *writer, struct pn_submission *s)
+{
+	log_refused(writer, s, "will be tried again", &writer->fault);
+	s->alone = true;
+	s->retry_at_us = pn_clock_monotonic_us() + RETRY_US;
+	pn_settle_one(writer, s, PN_FATE_BACK);
+}
+
+/* Members whose fate is LATER have conflicts; the others are settled. */
+static int
+quarantine_conflicts(struct pn_writer *writer, enum pn_fate *fates)
+{
+	struct pn_batch *batch = &writer->batch;
+	bool chosen[PN_BATCH_EVENTS_MAX] = { false }, taken = false;
+	int r;
+
+	for (size_t i = 0; i < batch->count; i++)
+		chosen[i] = fates[i] == PN_FATE_LATER;
+	r = pn_batch_run_conflicts(
+	    batch, &writer->conn, chosen, &taken, &writer->fault);
+	if (r < 0) {
+		settle_lost(writer, fates);
+		return r;
+	}
+	if (r == 0 && !taken)
+		log_no_standby();
+	for (size_t i = 0; i < batch->count; i++) {
+		if (!chosen[i])
+			continue;
+		if (r > 0) {
+			settle_later(writer, batch->members[i]);
+			continue;
+		}
+		batch->members[i]->verdict =
+		    taken ? PN_STORE_CONFLICT : PN_STORE_UNAVAILABLE;
+		pn_settle_one(writer, batch->members[i], PN_FATE_DONE);
+	}
+	return r > 0 && cause_of(&writer->conn) == CAUSE_SERVER ? -ECONNRESET
+								: 0;
+}
+
+/* One element's verdict into that of its notification. */
+static void
+judge(struct pn_submission *s, enum pn_element_verdict verdict,
+    enum pn_fate *fate)
+{
+	switch (verdict) {
+	case PN_ELEMENT_NEW: pn_metric_add(PN_METRIC_RECORDED, 1); return;
+	case PN_ELEMENT_DUPLICATE:
+		if (s->verdict < PN_STORE_DUPLICATE)
+			s->verdict = PN_STORE_DUPLICATE;
+		return;
+	case PN_ELEMENT_CONFLICT:
+		if (*fate == PN_FATE_DONE)
+			*fate = PN_FATE_LATER;
+		return;
+	case PN_ELEMENT_AGAIN:
+		pn_metric_add(PN_METRIC_AGAIN, 1);
+		*fate = PN_FATE_BACK;
+		return;
+	case PN_ELEMENT_UNKNOWN:
+		log_no_standby();
+		s->verdict = PN_STORE_UNAVAILABLE;
+		return;
+	}
+}
+
+/* Duplicates and conflicts count once their notification is through. */
+static void
+count_settled(const struct pn_batch *batch, const enum pn_fate *fates)
+{
+	int64_t duplicates = 0, conflicts = 0;
+
+	for (size_t i = 0; i < batch->element_count; i++) {
+		if (fates[batch->elements[i].member] == PN_FATE_BACK)
+			continue;
+		duplicates += batch->verdicts[i] == PN_ELEMENT_DUPLICATE;
+		conflicts += batch->verdicts[i] == PN_ELEMENT_CONFLICT;
+	}
+	pn_metric_add(PN_METRIC_DUPLICATES, duplicates);
+	pn_metric_add(PN_METRIC_CONFLICTS, conflicts);
+}
+
+/* The batch is committed. */
+static int
+settle_ingested(struct pn_writer *writer)
+{
+	struct pn_batch *batch = &writer->batch;
+	enum pn_fate fates[PN_BATCH_EVENTS_MAX];
+	bool conflicts = false;
+	size_t member;
+
+	for (size_t i = 0; i < batch->count; i++) {
+		fates[i] = PN_FATE_DONE;
+		batch->members[i]->verdict = PN_STORE_RECORDED;
+	}
+	for (size_t i = 0; i < batch->element_count; i++) {
+		member = batch->elements[i].member;
+		judge(
+		    batch->members[member], batch->verdicts[i], &fates[member]);
+	}
+	count_settled(batch, fates);
+	for (size_t i = 0; i < batch->count; i++)
+		conflicts |= fates[i] == PN_FATE_LATER;
+	pn_settle(writer, batch->members, batch->count, fates);
+	return conflicts ? quarantine_conflicts(writer, fates) : 0;
+}
+
+static void
+settle_quarantined(struct pn_writer *writer, bool taken)
+{
+	struct pn_batch *batch = &writer->batch;
+
+	if (taken)
+		pn_metric_add(PN_METRIC_QUARANTINED, (int64_t)batch->count);
+	else
+		log_no_standby();
+	for (size_t i = 0; i < batch->count; i++)
+		batch->members[i]->verdict =
+		    taken ? PN_STORE_QUARANTINED : PN_STORE_UNAVAILABLE;
+	settle_all(writer, PN_FATE_DONE);
+}
+
 /* The database will never take its data: keep the evidence, let an operator
  * see. */
 static int
 quarantine_refused(struct pn_writer *writer)
 {
-	struct pn_batch *batch = &writer->batch;
-	struct pn_submission *s = batch->members[0];
-	struct pn_error cause = writer->fault, *error = &writer->fault;
+	struct pn_submission *s = writer->batch.members[0];
+	struct pn_error cause = writer->fault;
+	bool taken = false;
 	int r;
 
 	log_refused(writer, s, "quarantined what the database refused", &cause);
-	r = pn_batch_run_refused(batch, &writer->conn, cause.text, error);
-	if (r == 0 && batch->verdicts[0] == PN_ELEMENT_NEW) {
-		pn_metric_add(PN_METRIC_QUARANTINED, 1);
-		s->verdict = PN_STORE_QUARANTINED;
-		settle(writer, s, FATE_DONE);
-		return 0;
-	}
+	r = pn_batch_run_refused(
+	    &writer->batch, &writer->conn, cause.text, &taken, &writer->fault);
 	if (r < 0) {
-		settle_lost(writer, error);
+		settle_lost(writer, NULL);
 		return r;
 	}
-	log_refused(writer, s, "could not even quarantine", error);
+	if (r == 0) {
+		settle_quarantined(writer, taken);
+		return 0;
+	}
+	log_refused(writer, s, "could not even quarantine", &writer->fault);
 	s->verdict = PN_STORE_UNAVAILABLE;
-	settle(writer, s, FATE_DONE);
+	pn_settle_one(writer, s, PN_FATE_DONE);
 	return 0;
 }
 
 /* The one member of the batch was refused. */
 static int
-settle_refused(struct pn_writer *writer, const struct pn_error *error)
+settle_refused(struct pn_writer *writer)
 {
 	struct pn_submission *s = writer->batch.members[0];
 
 	assert(writer->batch.count == 1);
 	switch (cause_of(&writer->conn)) {
 	case CAUSE_DATA: return quarantine_refused(writer);
-	case CAUSE_LOCKS:
-		log_refused(writer, s, "will be tried again", error);
-		s->alone = true;
-		s->retry_at_us = pn_clock_monotonic_us() + RETRY_US;
-		settle(writer, s, FATE_BACK);
-		return 0;
+	case CAUSE_LOCKS: settle_later(writer, s); return 0;
 	case CAUSE_SERVER: break;
 	}
-	log_refused(writer, s, "connects anew", error);
-	settle(writer, s, FATE_BACK);
+	log_refused(writer, s, "connects anew", &writer->fault);
+	pn_settle_one(writer, s, PN_FATE_BACK);
 	return -ECONNRESET;
 }
 
+/* Sends the batch. > 0: refused, nobody is settled; else everybody is. */
 static int
-attempt_one(struct pn_writer *writer, struct pn_submission *s)
+run(struct pn_writer *writer)
 {
 	struct pn_batch *batch = &writer->batch;
-	struct pn_error *error = &writer->fault;
+	bool taken = false;
 	int r;
 
-	pn_batch_reset(batch);
-	pn_batch_add(batch, s);
-	r = pn_batch_run(batch, &writer->conn, error);
-	if (r == 0)
-		settle_committed(writer);
-	else if (r < 0)
-		settle_lost(writer, error);
-	else
-		r = settle_refused(writer, error);
-	return r;
+	r = batch->quarantine
+		? pn_batch_run_quarantine(
+		      batch, &writer->conn, &taken, &writer->fault)
+		: pn_batch_run_ingest(batch, &writer->conn, &writer->fault);
+	if (r > 0)
+		return r;
+	if (r < 0) {
+		settle_lost(writer, NULL);
+		return r;
+	}
+	pn_metric_add(PN_METRIC_BATCHES, 1);
+	writer->backoff.failures = 0;
+	if (!batch->quarantine)
+		return settle_ingested(writer);
+	settle_quarantined(writer, taken);
+	return 0;
 }
 
 /* Every member by itself. */
@@ -326,22 +327,27 @@ isolate(struct pn_writer *writer)
 {
 	struct pn_submission *members[PN_BATCH_EVENTS_MAX];
 	size_t i, count = writer->batch.count;
-	struct pn_error *error = &writer->fault;
 	int r;
 
 	memcpy(members, writer->batch.members, count * sizeof(members[0]));
-	r = pn_conn_exec(&writer->conn, SHORT_LOCKS, NULL, error);
+	r = pn_conn_exec(&writer->conn, SHORT_LOCKS, NULL, &writer->fault);
 	r = r > 0 ? -EIO : r;
 	for (i = 0; i < count && r == 0; i++) {
-		if ((atomic_load(&members[i]->state) & PN_STATE_EXPIRED) != 0)
-			settle(writer, members[i], FATE_DONE);
-		else
-			r = attempt_one(writer, members[i]);
+		if ((atomic_load(&members[i]->state) & PN_STATE_EXPIRED) != 0) {
+			pn_settle_one(writer, members[i], PN_FATE_DONE);
+			continue;
+		}
+		pn_batch_reset(&writer->batch);
+		pn_batch_add(&writer->batch, members[i]);
+		r = run(writer);
+		if (r > 0)
+			r = settle_refused(writer);
 	}
 	for (; i < count; i++) /* not sent */
-		settle(writer, members[i], FATE_BACK);
+		pn_settle_one(writer, members[i], PN_FATE_BACK);
 	if (r == 0) {
-		r = pn_conn_exec(&writer->conn, USUAL_LOCKS, NULL, error);
+		r = pn_conn_exec(
+		    &writer->conn, USUAL_LOCKS, NULL, &writer->fault);
 		r = r > 0 ? -EIO : r;
 	}
 	return r;
@@ -351,27 +357,21 @@ int
 pn_attempt(struct pn_writer *writer)
 {
 	struct pn_batch *batch = &writer->batch;
-	struct pn_error *error = &writer->fault;
 	int r;
 
 	assert(batch->count > 0 && batch->count == writer->sent_count);
 	if (batch->members[0]->alone)
 		return isolate(writer);
-	r = pn_batch_run(batch, &writer->conn, error);
-	if (r == 0) {
-		pn_log_debug("committed a batch of %zu", batch->count);
-		settle_committed(writer);
-		return 0;
-	}
-	if (r < 0) {
-		settle_lost(writer, error);
+	pn_log_debug("commits a batch of %zu", batch->count);
+	r = run(writer);
+	if (r <= 0)
 		return r;
-	}
 	if (batch->count == 1)
-		return settle_refused(writer, error);
+		return settle_refused(writer);
 	if (cause_of(&writer->conn) == CAUSE_SERVER) {
-		log_refused(writer, batch->members[0], "connects anew", error);
-		settle_batch(writer, NULL);
+		log_refused(
+		    writer, batch->members[0], "connects anew", &writer->fault);
+		settle_all(writer, PN_FATE_BACK);
 		return -ECONNRESET;
 	}
 	pn_metric_add(PN_METRIC_BATCH_FAILURES, 1);

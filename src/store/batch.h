@@ -29,7 +29,8 @@ struct pn_batch {
 	size_t count;
 	size_t weight; /* elements; 1 for one without events */
 	size_t bytes;
-	bool quarantine; /* which statement */
+	bool quarantine;  /* which statement */
+	bool resubmitted; /* a member may be stored already */
 
 	/* Settings of every statement. */
 	bool require_sync;
@@ -68,12 +69,22 @@ void pn_batch_add(struct pn_batch *batch, struct pn_submission *submission);
 /* Prepares both statements, in both forms. */
 int
 pn_batch_prepare(struct pn_conn *conn, struct pn_error *ret_error) PN_MUSTCHECK;
-/* Sends the batch and fills verdicts. As pn_conn_run(); -ENOMEM besides. */
-int pn_batch_run(struct pn_batch *batch, struct pn_conn *conn,
+/* Each sends one statement. As pn_conn_run(); -ENOMEM besides.
+ *
+ * A batch with events: fills verdicts. */
+int pn_batch_run_ingest(struct pn_batch *batch, struct pn_conn *conn,
     struct pn_error *ret_error) PN_MUSTCHECK;
-/* Quarantines the one member, that has events, for reason: text that the
- * database refused is mended or left out; body and headers are exact. */
+/* After that: quarantines the conflicts of the members that are chosen.
+ * *ret_taken: false where a standby is required and none is named. */
+int pn_batch_run_conflicts(struct pn_batch *batch, struct pn_conn *conn,
+    const bool *chosen, bool *ret_taken,
+    struct pn_error *ret_error) PN_MUSTCHECK;
+/* A batch to be quarantined. */
+int pn_batch_run_quarantine(struct pn_batch *batch, struct pn_conn *conn,
+    bool *ret_taken, struct pn_error *ret_error) PN_MUSTCHECK;
+/* The one member, which the database has refused, is quarantined for reason. */
 int pn_batch_run_refused(struct pn_batch *batch, struct pn_conn *conn,
-    const char *reason, struct pn_error *ret_error) PN_MUSTCHECK;
+    const char *reason, bool *ret_taken,
+    struct pn_error *ret_error) PN_MUSTCHECK;
 
 #endif

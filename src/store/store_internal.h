@@ -127,6 +127,17 @@ void *pn_timer_main(void *store);
 /* Calls back: done(UNAVAILABLE) and release(). Not under the lock. */
 void pn_submission_give_up(struct pn_submission *submission);
 
+/* settle.c */
+enum pn_fate {
+	PN_FATE_DONE,  /* answered with its verdict */
+	PN_FATE_BACK,  /* into the queue again */
+	PN_FATE_LATER, /* not now */
+};
+void pn_settle(struct pn_writer *writer, struct pn_submission *const *members,
+    size_t count, const enum pn_fate *fates);
+void pn_settle_one(struct pn_writer *writer, struct pn_submission *submission,
+    enum pn_fate fate);
+
 /* attempt.c: sends the writer's batch and settles every member of it. -errno:
  * the connection is to be closed. */
 int pn_attempt(struct pn_writer *writer) PN_MUSTCHECK;

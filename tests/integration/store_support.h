@@ -53,6 +53,8 @@ store_new(const char *dsn, unsigned writers, int64_t commit_timeout_us);
 /* An empty database with the schema; its DSN, in a buffer of the caller. */
 enum { DSN_BYTES = 512 };
 void database_new(char ret_dsn[DSN_BYTES]);
+/* Without it: a copy of this one (template1). */
+void database_empty(char ret_dsn[DSN_BYTES], const char *template);
 
 PGconn *db_open(const char *dsn);
 /* Runs SQL that must work; the first value of the result, -1 when it is not a

@@ -8,7 +8,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include <cmocka.h>
 
@@ -36,21 +35,6 @@ on_report(const struct pn_migration *migration, const char *state,
 		    strlen(applied_at), strlen("2026-03-01T02:00:05Z"));
 }
 
-/* A database without anything. */
-static void
-database_empty(char ret_dsn[DSN_BYTES])
-{
-	static _Atomic unsigned counter;
-	char name[64];
-	PGconn *conn = db_open(test_dsn());
-
-	(void)snprintf(
-	    name, sizeof(name), "pn_empty_%ld_%u", (long)getpid(), counter++);
-	(void)db(conn, "CREATE DATABASE %s", name);
-	(void)snprintf(ret_dsn, DSN_BYTES, "%s dbname=%s", test_dsn(), name);
-	PQfinish(conn);
-}
-
 /* If it failed: a second `db migrate` would break what the first made, or the
  * status would tell an operator something else than the truth. */
 static void
@@ -63,7 +47,7 @@ test_migrate__twice_is_once(void **state)
 	PGconn *conn;
 
 	(void)state;
-	database_empty(dsn);
+	database_empty(dsn, "template1");
 	assert_int_equal(pn_migrate_status(dsn, on_report, &seen, &error), 1);
 	assert_int_equal(seen.pending, count);
 	conn = db_open(dsn);
@@ -111,7 +95,7 @@ test_migrate__at_the_same_time_is_once(void **state)
 	void *r;
 
 	(void)state;
-	database_empty(dsn);
+	database_empty(dsn, "template1");
 	for (int i = 0; i < THREADS; i++)
 		assert_int_equal(
 		    pthread_create(&threads[i], NULL, migrate_main, dsn), 0);
@@ -182,7 +166,7 @@ test_migrate__leaves_nothing_half_done(void **state)
 	PGconn *conn;
 
 	(void)state;
-	database_empty(dsn);
+	database_empty(dsn, "template1");
 	conn = db_open(dsn);
 	/* In the way of the first one, at its end. */
 	(void)db(conn, "CREATE SCHEMA paynotify; "
@@ -211,7 +195,7 @@ test_migrate__needs_no_superuser(void **state)
 	PGconn *conn;
 
 	(void)state;
-	database_empty(dsn);
+	database_empty(dsn, "template1");
 	conn = db_open(dsn);
 	(void)db(conn, "DO $$ BEGIN CREATE ROLE pn_test_plain LOGIN; EXCEPTION "
 		       "WHEN duplicate_object THEN NULL; END $$");

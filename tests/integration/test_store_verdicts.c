@@ -528,19 +528,22 @@ test_store__works_with_the_rights_of_a_receiver(void **state)
 	PQfinish(conn);
 }
 
+enum { INGEST_PARAMS = 33 };
+
 /* Prepares the ingest statement on empty tables, as a writer does, and counts
  * lines of its plan that match. */
 static int64_t
 plan_lines(PGconn *conn, const char *pattern)
 {
+	char nulls[6 * INGEST_PARAMS] = "NULL", sql[sizeof(nulls) + 64];
 	PGresult *result;
 	int64_t lines = 0;
 
-	result = PQexec(conn,
-	    "EXPLAIN EXECUTE ingest(NULL, NULL, NULL, NULL, "
-	    "NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, "
-	    "NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, "
-	    "NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL)");
+	for (int i = 1; i < INGEST_PARAMS; i++)
+		memcpy(nulls + 6 * (size_t)i - 2, ", NULL", sizeof(", NULL"));
+
+	(void)snprintf(sql, sizeof(sql), "EXPLAIN EXECUTE ingest(%s)", nulls);
+	result = PQexec(conn, sql);
 	assert_int_equal(PQresultStatus(result), PGRES_TUPLES_OK);
 	for (int i = 0; i < PQntuples(result); i++)
 		lines += strstr(PQgetvalue(result, i, 0), pattern) != NULL;

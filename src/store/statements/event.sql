@@ -1,7 +1,7 @@
 -- One event by id, by seq or by key (of several tenants, maybe): the others are
 -- NULL.
 SELECT e.seq, e.id, e.livemode, e.type, e.provider, e.tenant,
-	e.request_path, e.account, e.key, e.out_trade_no, e.transaction_id,
+	'notify/' || e.provider, e.account, e.key, e.out_trade_no, e.transaction_id,
 	e.amount, e.order_amount, e.currency, e.refund IS NOT NULL,
 	e.refund ->> 'id', e.refund ->> 'out_refund_no',
 	e.refund ->> 'refunded_total', e.order_check, to_json(e.flags),

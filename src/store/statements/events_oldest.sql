@@ -2,7 +2,7 @@
 -- do not filter: the statement is planned with their values, so that what is
 -- left of it uses an index.
 SELECT e.seq, e.id, e.livemode, e.type, e.provider, e.tenant,
-	e.request_path, e.account, e.key, e.out_trade_no, e.transaction_id,
+	'notify/' || e.provider, e.account, e.key, e.out_trade_no, e.transaction_id,
 	e.amount, e.order_amount, e.currency, e.refund IS NOT NULL,
 	e.refund ->> 'id', e.refund ->> 'out_refund_no',
 	e.refund ->> 'refunded_total', e.order_check, to_json(e.flags),

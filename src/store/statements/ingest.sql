@@ -1,8 +1,9 @@
--- One batch: claims keys, records events, evidence, receipts and conflicts,
--- and gives a verdict for each element: 0 new, 1 duplicate, 2 conflict,
--- 3 again (lost a race whose winner this snapshot cannot see).
+-- One batch: claims keys, records events, evidence and receipts, and gives a
+-- verdict for each element: 0 new, 1 duplicate, 2 conflict (nothing written:
+-- quarantine.sql comes next), 3 again (lost a race whose winner this snapshot
+-- cannot see).
 --
--- $1 to $18 are arrays with one member an element (an event), $19 to $32 with
+-- $1 to $18 are arrays with one member an element (an event), $19 to $31 with
 -- one a notification; an element names its notification by index. Wide members
 -- are fetched by index where they are stored, never carried through a join.
 WITH e AS MATERIALIZED (
@@ -19,7 +20,7 @@ WITH e AS MATERIALIZED (
 			unnest($6::bytea[]) AS digest,
 			unnest($7::bytea[]) AS hash
 		-- require_sync: nothing at all where no standby is named.
-		WHERE NOT $33::bool
+		WHERE NOT $32::bool
 			OR current_setting('synchronous_standby_names') <> ''
 	) u
 ), claimed AS (
@@ -27,7 +28,7 @@ WITH e AS MATERIALIZED (
 		request_hash, state, response_status, response_body,
 		completed_at, created_at, expires_at)
 	SELECT e.tenant, e.path, e.key, e.hash, 'COMPLETED', 200,
-		($19::bytea[])[e.n], now(), now(), now() + $34::interval
+		($19::bytea[])[e.n], now(), now(), now() + $33::interval
 	FROM e
 	WHERE e.archived IS NULL
 	ORDER BY e.tenant, e.path, e.key -- one order: writers never deadlock
@@ -50,12 +51,12 @@ WITH e AS MATERIALIZED (
 		AND c.request_path = e.path
 ), recorded AS (
 	INSERT INTO paynotify.event_log (received_at, id, receipt_id, livemode,
-		type, provider, tenant, request_path, account, key,
-		request_hash, out_trade_no, transaction_id, amount,
-		order_amount, currency, refund, occurred_at)
+		type, provider, tenant, account, key, request_hash,
+		out_trade_no, transaction_id, amount, order_amount,
+		currency, refund, occurred_at)
 	SELECT now(), ($8::uuid[])[j.ord], ($20::uuid[])[j.n],
 		($9::bool[])[j.ord], ($10::text[])[j.ord], ($21::text[])[j.n],
-		($3::text[])[j.ord], ($4::text[])[j.ord], ($11::text[])[j.ord],
+		($3::text[])[j.ord], ($11::text[])[j.ord],
 		($5::text[])[j.ord], ($7::bytea[])[j.ord],
 		($12::text[])[j.ord], ($13::text[])[j.ord],
 		($14::int8[])[j.ord], ($15::int8[])[j.ord],
@@ -64,35 +65,6 @@ WITH e AS MATERIALIZED (
 	FROM judged j
 	WHERE j.verdict = 0
 	ORDER BY j.ord -- so that seq follows arrival
-), quarantined AS (
-	INSERT INTO paynotify.quarantine (tenant, subject, fingerprint,
-		provider, request_path, reason, events, receipt_id,
-		received_at)
-	SELECT ($3::text[])[j.ord], ($5::text[])[j.ord],
-		($7::bytea[])[j.ord], ($21::text[])[j.n], ($4::text[])[j.ord],
-		'known key with other content',
-		json_build_array(json_build_object(
-			'id', 'evt_' || replace(($8::uuid[])[j.ord]::text,
-				'-', ''),
-			'livemode', ($9::bool[])[j.ord],
-			'type', ($10::text[])[j.ord],
-			'provider', ($21::text[])[j.n],
-			'tenant', ($3::text[])[j.ord],
-			'account', ($11::text[])[j.ord],
-			'key', ($5::text[])[j.ord],
-			'out_trade_no', ($12::text[])[j.ord],
-			'transaction_id', ($13::text[])[j.ord],
-			'amount', ($14::int8[])[j.ord],
-			'order_amount', ($15::int8[])[j.ord],
-			'currency', ($16::text[])[j.ord],
-			'refund', ($17::text[])[j.ord]::json,
-			'occurred_at', ($18::timestamptz[])[j.ord])),
-		($20::uuid[])[j.n], now()
-	FROM judged j
-	WHERE j.verdict = 2
-	ORDER BY 1, 2, 3
-	ON CONFLICT DO NOTHING
-	RETURNING receipt_id
 ), worst AS MATERIALIZED (
 	SELECT j.n, max(j.verdict) AS verdict, min(j.verdict) = 0 AS fresh
 	FROM judged j
@@ -104,22 +76,18 @@ WITH e AS MATERIALIZED (
 		($22::text[])[w.n], ($26::text[])[w.n], ($27::bytea[])[w.n],
 		($28::bytea[])[w.n], ($29::text[])[w.n]
 	FROM worst w
-	WHERE w.fresh OR (w.verdict >= 2 AND ($20::uuid[])[w.n] IN (
-		SELECT q.receipt_id FROM quarantined q))
+	WHERE w.fresh
 ), received AS (
 	INSERT INTO paynotify.receipts (id, received_at, provider, tenant,
-		request_path, peer, notify_id, out_trade_no, verdict, reason,
-		status, body_bytes)
+		request_path, peer, notify_id, out_trade_no, verdict, status,
+		body_bytes)
 	SELECT r.id, now(), ($21::text[])[r.n],
 		($22::text[])[r.n], ($23::text[])[r.n], ($24::text[])[r.n],
 		($25::text[])[r.n], ($30::text[])[r.n],
-		CASE r.verdict WHEN 0 THEN 'recorded' WHEN 1 THEN 'duplicate'
-			ELSE 'conflict' END,
-		CASE r.verdict WHEN 2 THEN 'known key with other content' END,
-		CASE r.verdict WHEN 2 THEN ($31::int4[])[r.n] ELSE 200 END,
-		($32::int4[])[r.n]
+		CASE r.verdict WHEN 0 THEN 'recorded' ELSE 'duplicate' END,
+		200, ($31::int4[])[r.n]
 	FROM (SELECT w.n, w.verdict, ($20::uuid[])[w.n] AS id FROM worst w) r
-	WHERE r.verdict < 3 -- the others come again, with the next batch
+	WHERE r.verdict < 2 -- the others have a statement to come
 		--RESUBMITTED--
 )
 SELECT j.ord, j.verdict FROM judged j

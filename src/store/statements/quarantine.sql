@@ -1,6 +1,7 @@
 -- Signed notifications that cannot be recorded: each once per tenant, subject
 -- and fingerprint, with its evidence; a receipt for every one. All parameters
--- are arrays with one member a notification.
+-- are arrays with one member an entry; the first entry of a notification has
+-- what belongs to the notification as a whole.
 WITH n AS MATERIALIZED (
 	SELECT unnest($1::uuid[]) AS id,
 		unnest($2::text[]) AS provider,
@@ -18,8 +19,10 @@ WITH n AS MATERIALIZED (
 		unnest($14::text[]) AS headers,
 		unnest($15::bytea[]) AS body,
 		unnest($16::bytea[]) AS key_fingerprint,
-		unnest($17::text[]) AS payload
-	WHERE NOT $18::bool
+		unnest($17::text[]) AS payload,
+		unnest($18::text[]) AS out_trade_no,
+		unnest($19::bool[]) AS is_first
+	WHERE NOT $20::bool
 		OR current_setting('synchronous_standby_names') <> ''
 ), entered AS (
 	INSERT INTO paynotify.quarantine (tenant, subject, fingerprint,
@@ -37,15 +40,16 @@ WITH n AS MATERIALIZED (
 	SELECT n.id, now(), n.provider, n.tenant, n.headers, n.body,
 		n.key_fingerprint, n.payload
 	FROM n
-	WHERE n.id IN (SELECT e.receipt_id FROM entered e)
+	WHERE n.is_first AND n.id IN (SELECT e.receipt_id FROM entered e)
 ), received AS (
 	INSERT INTO paynotify.receipts (id, received_at, provider, tenant,
-		request_path, peer, notify_id, verdict, reason, status,
-		body_bytes)
+		request_path, peer, notify_id, out_trade_no, verdict, reason,
+		status, body_bytes)
 	SELECT r.id, now(), r.provider, r.tenant, r.path, r.peer,
-		r.notify_id, r.verdict, r.reason, r.status, r.body_bytes
+		r.notify_id, r.out_trade_no, r.verdict, r.reason, r.status,
+		r.body_bytes
 	FROM n r
-	WHERE true
+	WHERE r.is_first
 		--RESUBMITTED--
 )
 SELECT count(*) FROM n
