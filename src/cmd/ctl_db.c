@@ -59,11 +59,12 @@ ctl_db_migrate(struct ctl *ctl)
 {
 	struct report report = { .json = ctl->args.json };
 	struct pn_error error = { .text = "" };
+	int r;
 
-	if (pn_migrate(admin_dsn(ctl->conf), print_migration, &report, &error) <
-	    0)
+	r = pn_migrate(admin_dsn(ctl->conf), print_migration, &report, &error);
+	if (r < 0)
 		return ctl_database_complain(
-		    ctl->conf, admin_dsn(ctl->conf), &error);
+		    ctl->conf, admin_dsn(ctl->conf), r, &error);
 	if (!ctl->args.json)
 		printf("schema is up to date: %zu applied now, %zu before\n",
 		    report.applied, report.already);
@@ -80,7 +81,7 @@ ctl_db_status(struct ctl *ctl)
 
 	if (r < 0)
 		return ctl_database_complain(
-		    ctl->conf, admin_dsn(ctl->conf), &error);
+		    ctl->conf, admin_dsn(ctl->conf), r, &error);
 	if (report.changed > 0)
 		ctl_complain("%zu applied migration%s not what this program "
 			     "has: use the version that made the schema, or a "

@@ -20,6 +20,7 @@
 
 #include <assert.h>
 #include <errno.h>
+#include <stdarg.h>
 #include <string.h>
 
 #include "paynotify/moment.h"
@@ -198,6 +199,26 @@ write_capture(const struct ctl_run *run, const struct delivery *delivery,
 	return 0;
 }
 
+static void fail_once(struct ctl_run *run, const char *fmt, ...)
+    PN_PRINTF(2, 3);
+
+/* The fault that stops the run: every connection may meet it, one tells. */
+static void
+fail_once(struct ctl_run *run, const char *fmt, ...)
+{
+	char text[2 * PN_ERROR_TEXT_BYTES_MAX];
+	va_list ap;
+
+	va_start(ap, fmt);
+	(void)vsnprintf(text, sizeof(text), fmt, ap);
+	va_end(ap);
+	pthread_mutex_lock(&run->lock);
+	if (!run->stop)
+		ctl_complain("%s", text);
+	run->stop = true;
+	pthread_mutex_unlock(&run->lock);
+}
+
 /* Sends and tells. < 0 stops the run, told. */
 static int
 send_one(struct ctl_run *run, const struct delivery *delivery,
@@ -215,12 +236,10 @@ send_one(struct ctl_run *run, const struct delivery *delivery,
 	r = pn_net_send_raw(net, run->target.url, wire,
 	    run->ctl->args.timeout_us, arena, &reply, &error);
 	if (r != 0) {
-		pthread_mutex_lock(&run->lock);
-		if (!run->stop)
-			ctl_complain("%s: %s; is the daemon running? start "
-				     "`paynotifyd -c %s` or give --to URL",
-			    run->target.url, error.text, run->ctl->args.config);
-		pthread_mutex_unlock(&run->lock);
+		fail_once(run,
+		    "%s: %s; is the daemon running? start `paynotifyd -c %s` "
+		    "or give --to URL",
+		    run->target.url, error.text, run->ctl->args.config);
 		return r < 0 ? r : -EIO;
 	}
 	success =
@@ -259,7 +278,7 @@ deliver(
 		r = pn_buf_failed(&wire) ? -ENOMEM : 0;
 	}
 	if (r != 0) {
-		ctl_complain("cannot make \"%s\": %s",
+		fail_once(run, "cannot make \"%s\": %s",
 		    run->ctl->args.operands[0], error.text);
 		return r < 0 ? r : -EINVAL;
 	}

@@ -9,6 +9,7 @@
  */
 #include "ctl.h"
 
+#include <errno.h>
 #include <string.h>
 
 static bool
@@ -145,22 +146,43 @@ ctl_dsn_redact(const char *dsn, struct pn_buf *out)
 		redact_keywords(text, out);
 }
 
+/* What to do about it; NULL when the text says so itself. */
+static const char *
+advice(int r, const char *text, const char **ret_text)
+{
+	bool connecting = pn_str_starts(pn_str_from(text), "could not connect");
+
+	if (connecting && r == -EINVAL) {
+		/* libpq quotes the piece that it does not understand, which
+		 * may be one of the password. */
+		*ret_text = "it is no connection string that libpq takes";
+		return "quote values with blanks, and mend";
+	}
+	if (connecting || r == -ECONNRESET || r == -ECONNREFUSED ||
+	    r == -ETIMEDOUT)
+		return "start PostgreSQL or mend";
+	if (strstr(text, "permission denied") != NULL)
+		return "grant it, or name another user in";
+	return NULL;
+}
+
 int
-ctl_database_complain(
-    const struct pn_conf *conf, const char *dsn, const struct pn_error *error)
+ctl_database_complain(const struct pn_conf *conf, const char *dsn, int r,
+    const struct pn_error *error)
 {
 	PN_CLEANUP(pn_buf_done)
 	struct pn_buf shown = pn_buf_init(PN_CONF_LINE_BYTES_MAX * 4);
+	const char *option = dsn == conf->database.dsn ? "dsn" : "admin_dsn";
+	const char *text = error->text, *what = advice(r, text, &text);
 
 	ctl_dsn_redact(dsn, &shown);
 	pn_buf_add_char(&shown, '\0');
-	if (strstr(error->text, "db migrate") != NULL)
-		ctl_complain("%s (database %s)", error->text,
-		    pn_buf_failed(&shown) ? "" : shown.data);
+	if (what == NULL)
+		ctl_complain("database %s: %s",
+		    pn_buf_failed(&shown) ? "" : shown.data, text);
 	else
-		ctl_complain("database %s: %s; start PostgreSQL or mend "
-			     "[database] dsn in %s",
-		    pn_buf_failed(&shown) ? "" : shown.data, error->text,
+		ctl_complain("database %s: %s; %s [database] %s in %s",
+		    pn_buf_failed(&shown) ? "" : shown.data, text, what, option,
 		    conf->path);
 	return CTL_REFUSED;
 }

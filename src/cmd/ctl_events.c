@@ -20,8 +20,9 @@
 #include "paynotify/moment.h"
 
 enum {
-	BLOCK_ROWS = 500, /* rows of a table that are aligned together */
-	SHOWN_MAX = 4096, /* events that --follow remembers having shown */
+	BLOCK_ROWS = 500,      /* rows of a table that are aligned together */
+	BLOCK_BYTES = 1 << 20, /* ... and of JSON that is held back */
+	SHOWN_MAX = 4096,      /* events that --follow remembers having shown */
 	SETTLE_US = 10 * 1000000, /* a commit is not later than this */
 	POLL_MS = 500,
 };
@@ -182,7 +183,9 @@ add_row(const struct pn_event_row *row, void *payload)
 		listing->exit = CTL_REFUSED;
 		return r;
 	}
-	if (!listing->reversed && listing->rows % BLOCK_ROWS == 0 &&
+	if (!listing->reversed &&
+	    (listing->rows % BLOCK_ROWS == 0 ||
+		listing->out.len > BLOCK_BYTES) &&
 	    listing_flush(listing) != CTL_DONE) {
 		listing->exit = CTL_REFUSED;
 		return -EIO;
@@ -219,7 +222,7 @@ query_events(struct ctl *ctl, const struct pn_event_filter *filter,
 		return listing->exit; /* told already */
 	if (r < 0)
 		return ctl_database_complain(
-		    ctl->conf, ctl->conf->database.dsn, &error);
+		    ctl->conf, ctl->conf->database.dsn, r, &error);
 	return listing_flush(listing);
 }
 
@@ -336,7 +339,7 @@ ctl_events_show(struct ctl *ctl)
 
 	if (r < 0) {
 		r = ctl_database_complain(
-		    ctl->conf, ctl->conf->database.dsn, &error);
+		    ctl->conf, ctl->conf->database.dsn, r, &error);
 	} else if (r > 0 || listing.rows == 0) {
 		ctl_complain("there is no event \"%s\"; `" CTL_NAME " events "
 			     "list -c %s` shows those there are",

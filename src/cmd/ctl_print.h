@@ -64,8 +64,8 @@ size_t ctl_text_width(struct pn_str text);
 /* ctl_dsn.c: a connection string that may be shown: without the password. */
 void ctl_dsn_redact(const char *dsn, struct pn_buf *out);
 /* Tells a database fault: where, why, and what to do. Returns CTL_REFUSED. */
-int ctl_database_complain(
-    const struct pn_conf *conf, const char *dsn, const struct pn_error *error);
+int ctl_database_complain(const struct pn_conf *conf, const char *dsn, int r,
+    const struct pn_error *error);
 
 /* ctl_event_text.c: one line a field */
 void ctl_event_add_text(struct pn_buf *out, const struct pn_event_row *row);

@@ -115,7 +115,7 @@ query_receipts(struct ctl *ctl, struct listing *listing)
 		return listing->exit; /* told already */
 	if (r < 0)
 		return ctl_database_complain(
-		    ctl->conf, ctl->conf->database.dsn, &error);
+		    ctl->conf, ctl->conf->database.dsn, r, &error);
 	return listing_flush(listing);
 }
 

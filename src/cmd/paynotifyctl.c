@@ -278,6 +278,7 @@ open_needs(struct ctl *ctl)
 {
 	enum ctl_need need = ctl->command->need;
 	struct pn_error error = { .text = "" };
+	int r = 0;
 
 	if (need == CTL_NEEDS_ACCOUNT)
 		return open_account(ctl);
@@ -287,10 +288,11 @@ open_needs(struct ctl *ctl)
 		ctl_complain("%s", error.text);
 		return CTL_BAD_CONFIG;
 	}
-	if (need == CTL_NEEDS_DATABASE &&
-	    pn_query_open(ctl->conf->database.dsn, &ctl->query, &error) < 0)
+	if (need == CTL_NEEDS_DATABASE)
+		r = pn_query_open(ctl->conf->database.dsn, &ctl->query, &error);
+	if (r < 0)
 		return ctl_database_complain(
-		    ctl->conf, ctl->conf->database.dsn, &error);
+		    ctl->conf, ctl->conf->database.dsn, r, &error);
 	return CTL_DONE;
 }
 

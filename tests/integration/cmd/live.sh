@@ -254,8 +254,19 @@ test_live__b_long_lists_are_whole() {
     same "$(wc -l <<<"$out")" 1001
 }
 
+# What is wrong with the schema, or the role, is not "start PostgreSQL".
+test_live__c_other_faults_say_what_to_do() {
+    psql -qX -c "INSERT INTO paynotify.migrations VALUES (9999, 'x', 'y')"
+    run "$ctl" db status -c "$conf"; exits 1; grep -q 'start PostgreSQL' <<<"$err" && wrong 'start PostgreSQL?'
+    psql -qX -c 'DELETE FROM paynotify.migrations WHERE number = 9999'
+    psql -qX -c 'CREATE ROLE stranger LOGIN'
+    make_conf "$work/stranger.conf" '[database]' "dsn = host=$PN_PG_DIR user=stranger dbname=$PGDATABASE"
+    run "$ctl" events list -c "$work/stranger.conf"; exits 1
+    complains 'permission denied.*another user in \[database\] dsn in .*stranger\.conf'
+}
+
 # A ticket gets pasted: it must say what to do and never the password.
-test_live__c_a_database_that_is_away_is_told_without_the_password() {
+test_live__d_a_database_that_is_away_is_told_without_the_password() {
     local c
     make_conf "$work/away.conf" '[database]' \
         "dsn = host=$work/nothing user=paynotify dbname=x password=geheim connect_timeout=2"
@@ -265,13 +276,20 @@ test_live__c_a_database_that_is_away_is_told_without_the_password() {
         complains "host=$work/nothing user=paynotify dbname=x.*start PostgreSQL or mend \[database\] dsn in .*away\.conf"
         grep -q geheim <<<"$err" && wrong 'the password is shown'
     done
+    # libpq would quote the piece it does not understand
+    make_conf "$work/odd.conf" '[database]' "dsn = host=$work password=ge heim"
+    for c in 'db migrate' 'events list'; do
+        # shellcheck disable=SC2086
+        run "$ctl" $c -c "$work/odd.conf"; exits 1; complains 'no connection string.*odd\.conf'
+        grep -q heim <<<"$err" && wrong 'a piece of the password is shown'
+    done
     make_conf "$work/admin.conf" '[database]' "dsn = $PN_DSN" \
         "admin_dsn = host=$work/nothing user=owner dbname=x"
     run "$ctl" db migrate -c "$work/admin.conf"; exits 1; complains 'user=owner'
     run "$ctl" events list -c "$work/admin.conf" --limit 1; exits 0
 }
 
-test_live__d_the_daemon_gone_is_told_once() {
+test_live__e_the_daemon_gone_is_told_once() {
     kill -TERM "$daemon"
     wait "$daemon"
     same $? 0

@@ -122,6 +122,8 @@ test_cmd__trigger_refuses_live_accounts() {
 test_cmd__trigger_refuses_what_it_cannot_make() {
     run "$ctl" trigger -c "$conf" --account alipay/shop1 payment.nonsense --out "$work/x.http"
     exits 1; complains 'payment\.nonsense.*payment\.succeeded'
+    run "$ctl" trigger -c "$conf" --account alipay/shop1 payment.nonsense --count 50 --connections 9
+    exits 1; same "$(wc -l <<<"$err")" 1
     run "$ctl" trigger -c "$conf" --account alipay/shop1 payment.succeeded --oddity nonsense \
         --out "$work/x.http"
     exits 1; complains 'nonsense'
