@@ -304,7 +304,7 @@ value_of(const PGresult *result)
 	return value;
 }
 
-static int64_t
+__attribute__((format(printf, 2, 0))) static int64_t
 vdb(PGconn *conn, const char *fmt, va_list ap)
 {
 	char sql[4096];
