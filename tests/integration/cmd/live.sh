@@ -213,19 +213,27 @@ test_live__8_events_are_filtered_shown_and_tailed() {
     run "$ctl" events tail -c "$conf" --limit 3; exits 0; same "$(wc -l <<<"$out")" 4
 }
 
-# What is recorded while tail waits is shown, once.
+# What is recorded while tail waits is shown, once; also what took its number
+# before another and was committed after it.
 test_live__9_tail_follows() {
-    local tail
+    local tail late
+    late=$(psql -qXAt -c "SELECT nextval(pg_get_serial_sequence('paynotify.event_log', 'seq'))")
     "$ctl" events tail -c "$conf" --json --follow --limit 1 >"$work/tail" 2>"$work/tail.err" &
     tail=$!
     wait_for test -s "$work/tail"
     trigger --account alipay/shop1 --out-trade-no F1 --duplicates 1 payment.succeeded; exits 0
     wait_for grep -q '"F1"' "$work/tail"
+    psql -qX -c "INSERT INTO paynotify.event_log (seq, received_at, id, receipt_id, livemode, type,
+            provider, tenant, key, request_hash, out_trade_no) OVERRIDING SYSTEM VALUE
+        SELECT $late, received_at, gen_random_uuid(), receipt_id, livemode, type,
+            provider, tenant, key || ':late', request_hash, 'LATE'
+        FROM paynotify.event_log WHERE out_trade_no = 'F1'"
+    wait_for grep -q '"LATE"' "$work/tail"
     trigger --account alipay/shop1 --out-trade-no F2 payment.succeeded; exits 0
     wait_for grep -q '"F2"' "$work/tail"
     kill "$tail" && wait "$tail" 2>/dev/null
     out=$(<"$work/tail") status=0
-    json '[.[1:][].out_trade_no] == ["F1", "F2"]'
+    json '[.[1:][].out_trade_no] == ["F1", "LATE", "F2"]'
 }
 
 test_live__a_receipts_tell_of_every_request() {
