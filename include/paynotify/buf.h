@@ -24,7 +24,7 @@ pn_buf_init(size_t bytes_max)
 	return (struct pn_buf){ .max = bytes_max };
 }
 
-void pn_buf_done(struct pn_buf *buf); /* cleanses and frees; reusable after */
+void pn_buf_done(struct pn_buf *buf);  /* cleanses and frees; reusable after */
 void pn_buf_reset(struct pn_buf *buf); /* len 0, memory kept, failed false */
 void pn_buf_add(struct pn_buf *buf, const void *data, size_t len);
 void pn_buf_add_str(struct pn_buf *buf, struct pn_str s);

@@ -13,8 +13,8 @@
  * GB family is decoded as GB18030, their superset. Bodies lie: where text is
  * well-formed UTF-8 but no valid GB18030, it is taken as UTF-8. Undecodable
  * bytes become U+FFFD; NUL stays. In the arena; data NULL: no memory. */
-struct pn_str pn_charset_to_utf8(struct pn_arena *arena, struct pn_str charset,
-    struct pn_str text);
+struct pn_str pn_charset_to_utf8(
+    struct pn_arena *arena, struct pn_str charset, struct pn_str text);
 /* UTF-8 to GBK, for samples; 1 when a character has no place there. */
 int pn_charset_from_utf8(struct pn_arena *arena, const char *charset,
     struct pn_str text, struct pn_str *ret_text) PN_MUSTCHECK;

@@ -57,7 +57,7 @@ struct pn_conf_cidrs {
 
 struct pn_conf_server {
 	struct pn_conf_strings listen; /* host:port, [::]:port, unix:/path */
-	int64_t threads;	       /* 0: one per core */
+	int64_t threads;               /* 0: one per core */
 	int64_t max_body_bytes;
 	int64_t max_connections;
 	int64_t max_connections_per_peer;
@@ -137,19 +137,19 @@ void pn_conf_free(struct pn_conf *conf);
 void pn_conf_freep(struct pn_conf **conf);
 
 /* NULL when there is none. */
-const struct pn_conf_account *pn_conf_account_find(const struct pn_conf *conf,
-    struct pn_str provider, struct pn_str tenant);
+const struct pn_conf_account *pn_conf_account_find(
+    const struct pn_conf *conf, struct pn_str provider, struct pn_str tenant);
 
 /* Whether a textual address (v4, v6, v4-mapped) lies in one of the blocks. An
  * empty address (unix socket) is in every list that is not empty. */
-bool pn_conf_cidrs_match(const struct pn_conf_cidrs *cidrs,
-    struct pn_str address);
+bool
+pn_conf_cidrs_match(const struct pn_conf_cidrs *cidrs, struct pn_str address);
 
 /* The option table, for the sample file, the man page and its test. */
 struct pn_conf_option_doc {
 	const char *section; /* "server", "alipay", ... */
 	const char *key;
-	const char *type;	   /* "duration", "file", ... */
+	const char *type;          /* "duration", "file", ... */
 	const char *default_value; /* NULL: none */
 	bool repeatable, required;
 	const char *doc;

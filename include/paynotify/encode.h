@@ -11,14 +11,14 @@
 #include "paynotify/str.h"
 
 /* Bytes that decoding len characters of base64 can give at most. */
-#define PN_BASE64_DECODED_MAX(len) ((len) / 4 * 3)
+#define PN_BASE64_DECODED_MAX(len)   ((len) / 4 * 3)
 #define PN_BASE64_ENCODED_BYTES(len) (((len) + 2) / 3 * 4)
 
 /* Strict: length a multiple of 4, padding exactly where it belongs, unused
  * bits zero, no white space. ret_data must have PN_BASE64_DECODED_MAX bytes.
  * Returns 0, or 1 when it is not such text. */
-int pn_base64_decode(struct pn_str text, unsigned char *ret_data,
-    size_t *ret_len) PN_MUSTCHECK;
+int pn_base64_decode(
+    struct pn_str text, unsigned char *ret_data, size_t *ret_len) PN_MUSTCHECK;
 /* ret_text must have PN_BASE64_ENCODED_BYTES(len) + 1; gets a NUL. */
 void pn_base64_encode(const void *data, size_t len, char *ret_text);
 
@@ -26,7 +26,7 @@ void pn_base64_encode(const void *data, size_t len, char *ret_text);
 void pn_hex_lower(const void *data, size_t len, char *ret_text);
 void pn_hex_upper(const void *data, size_t len, char *ret_text);
 /* Either case; length must be 2 * len. 0, or 1 when it is not hex. */
-int pn_hex_decode(struct pn_str text, unsigned char *ret_data, size_t len)
-    PN_MUSTCHECK;
+int pn_hex_decode(
+    struct pn_str text, unsigned char *ret_data, size_t len) PN_MUSTCHECK;
 
 #endif

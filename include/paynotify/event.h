@@ -24,27 +24,29 @@ struct pn_amount {
 /* What a refund tells: null unless present. */
 struct pn_refund {
 	bool present;
-	struct pn_str id;	      /* WeChat refund_id */
+	struct pn_str id; /* WeChat refund_id */
 	struct pn_str out_refund_no;
 	struct pn_amount refunded_total; /* Alipay refund_fee, cumulative */
 };
 
 struct pn_event {
-	struct pn_str type;	      /* "payment.succeeded" */
-	struct pn_str key;	      /* "webhook:alipay:..." escaped */
-	struct pn_str provider, tenant, route; /* "alipay" "shop1" "notify/alipay" */
+	struct pn_str type; /* "payment.succeeded" */
+	struct pn_str key;  /* "webhook:alipay:..." escaped */
+	struct pn_str provider, tenant,
+	    route; /* "alipay" "shop1" "notify/alipay" */
 	bool livemode;
-	struct pn_str account;	      /* seller_id, mchid, or sub_mchid */
-	struct pn_str merchant;	      /* seller_id, mchid or sp_mchid: hashed */
+	struct pn_str account;  /* seller_id, mchid, or sub_mchid */
+	struct pn_str merchant; /* seller_id, mchid or sp_mchid: hashed */
 	struct pn_str out_trade_no, transaction_id;
 	struct pn_amount amount, order_amount;
-	struct pn_str currency;	      /* "CNY" */
+	struct pn_str currency; /* "CNY" */
 	struct pn_refund refund;
-	int64_t occurred_at_us;	      /* PN_MOMENT_NONE when not told */
+	int64_t occurred_at_us; /* PN_MOMENT_NONE when not told */
 	/* Filled in by pn_event_seal(). */
 	unsigned char request_hash[PN_SHA256_BYTES]; /* fingerprint */
 	unsigned char key_digest[PN_SHA256_BYTES];   /* route LF key */
-	unsigned char id[16]; /* first half of SHA-256(tenant LF route LF key) */
+	unsigned char
+	    id[16]; /* first half of SHA-256(tenant LF route LF key) */
 };
 
 enum { PN_EVENT_ID_TEXT_BYTES = sizeof("evt_") + 32 };
@@ -55,8 +57,8 @@ enum { PN_EVENT_ID_TEXT_BYTES = sizeof("evt_") + 32 };
  * refund.id, refund.out_refund_no; absent ones left out; "%" and control bytes
  * in a value percent-encoded, so that no two events share a form. */
 void pn_event_seal(struct pn_event *event);
-void pn_event_id_text(const unsigned char id[16],
-    char ret_text[PN_EVENT_ID_TEXT_BYTES]);
+void pn_event_id_text(
+    const unsigned char id[16], char ret_text[PN_EVENT_ID_TEXT_BYTES]);
 
 /* Key building: component is percent-encoded ("%", ":" and bytes outside
  * 0x21..0x7e) onto out. */

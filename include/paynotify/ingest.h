@@ -24,19 +24,19 @@ int pn_ingest_open(const struct pn_conf *conf, struct pn_ingest **ret_ingest,
     struct pn_error *ret_error) PN_MUSTCHECK;
 void pn_ingest_close(struct pn_ingest *ingest);
 /* The keys of all accounts, for pn_store_options; in the ingest's memory. */
-const struct pn_store_key *pn_ingest_keys(const struct pn_ingest *ingest,
-    size_t *ret_count);
+const struct pn_store_key *
+pn_ingest_keys(const struct pn_ingest *ingest, size_t *ret_count);
 void pn_ingest_set_store(struct pn_ingest *ingest, struct pn_store *store);
 /* How an outcome is answered, for the receipts of what is refused: the table is
  * the http layer's. Before the first request. */
-void pn_ingest_set_statuses(struct pn_ingest *ingest,
-    unsigned (*status_of)(enum pn_outcome outcome));
+void pn_ingest_set_statuses(
+    struct pn_ingest *ingest, unsigned (*status_of)(enum pn_outcome outcome));
 
 struct pn_route; /* an account of this ingest */
 
 /* "/notify/alipay/shop1" -> its route; NULL: 404. Query strings are ignored. */
-const struct pn_route *pn_ingest_route(const struct pn_ingest *ingest,
-    struct pn_str path);
+const struct pn_route *
+pn_ingest_route(const struct pn_ingest *ingest, struct pn_str path);
 
 /* Refuses before there is a whole request: body over the limit, deadline, rate.
  * A lossy receipt is written. */

@@ -26,8 +26,8 @@ void pn_json_freep(json_t **value); /* for PN_CLEANUP */
  * empty value counts as absent. Keeps embedded NUL. */
 struct pn_str pn_json_text(const json_t *object, const char *name);
 /* 0 and the value; 1 absent or null; 2 present and not an integer. */
-int pn_json_int64(const json_t *object, const char *name, int64_t *ret_value)
-    PN_MUSTCHECK;
+int pn_json_int64(
+    const json_t *object, const char *name, int64_t *ret_value) PN_MUSTCHECK;
 
 /* Text of a JSON value fit for PostgreSQL json/jsonb: the text is taken as it
  * is (key order, numbers), only an escaped NUL becomes an escaped U+FFFD.

@@ -59,12 +59,12 @@ int pn_private_key_parse(struct pn_str text, struct pn_private_key **ret_key,
     struct pn_error *ret_error) PN_MUSTCHECK;
 void pn_private_key_free(struct pn_private_key *key);
 /* fingerprint of its public half, to match it to a configured key */
-const unsigned char *pn_private_key_fingerprint(
-    const struct pn_private_key *key);
+const unsigned char *
+pn_private_key_fingerprint(const struct pn_private_key *key);
 /* Base64 of the signature in *ret_base64, in the arena. */
 struct pn_arena;
-int pn_private_key_sign(const struct pn_private_key *key,
-    enum pn_rsa_hash hash, struct pn_str message, struct pn_arena *arena,
+int pn_private_key_sign(const struct pn_private_key *key, enum pn_rsa_hash hash,
+    struct pn_str message, struct pn_arena *arena,
     struct pn_str *ret_base64) PN_MUSTCHECK;
 
 #endif

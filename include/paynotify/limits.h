@@ -9,28 +9,28 @@
 
 enum {
 	/* A request. Real notifications are 1 to 12 kB; see max_body. */
-	PN_BODY_BYTES_MAX = 1 << 20,	 /* upper end of [server] max_body */
-	PN_HEADER_COUNT_MAX = 100,	 /* header lines of one request */
-	PN_HEADER_BYTES_MAX = 16 << 10,	 /* all header lines together */
-	PN_ARENA_BYTES_MAX = 16 << 20,	 /* all memory of one request */
+	PN_BODY_BYTES_MAX = 1 << 20,    /* upper end of [server] max_body */
+	PN_HEADER_COUNT_MAX = 100,      /* header lines of one request */
+	PN_HEADER_BYTES_MAX = 16 << 10, /* all header lines together */
+	PN_ARENA_BYTES_MAX = 16 << 20,  /* all memory of one request */
 
 	/* Parsers. */
 	PN_FORM_FIELDS_MAX = 512,
 	PN_FORM_NAME_BYTES_MAX = 256,
 	PN_JSON_DEPTH_MAX = 32,
-	PN_JSON_NUMBER_BYTES_MAX = 64,	 /* int64 takes 20, a double 25 */
+	PN_JSON_NUMBER_BYTES_MAX = 64,   /* int64 takes 20, a double 25 */
 	PN_JSON_EXPONENT_DIGITS_MAX = 3, /* PostgreSQL refuses 1e-20000 */
-	PN_XML_DEPTH_MAX = 2,		 /* root and its children */
+	PN_XML_DEPTH_MAX = 2,            /* root and its children */
 	PN_XML_FIELDS_MAX = 512,
-	PN_XML_TAG_BYTES_MAX = 4096,	 /* attributes cost their square */
+	PN_XML_TAG_BYTES_MAX = 4096, /* attributes cost their square */
 	PN_XML_BYTES_MAX = 64 << 10,
 	PN_CAPTURE_BYTES_MAX = PN_BODY_BYTES_MAX + PN_HEADER_BYTES_MAX,
 
 	/* Words of the design. */
-	PN_TENANT_BYTES_MAX = 32,	 /* [a-z0-9_-]{1,32} */
-	PN_ID_BYTES_MAX = 128,		 /* one provider id inside a key */
-	PN_KEY_BYTES_MAX = 1024,	 /* a dedup key, escaped */
-	PN_TYPE_BYTES_MAX = 128,	 /* an event type */
+	PN_TENANT_BYTES_MAX = 32,            /* [a-z0-9_-]{1,32} */
+	PN_ID_BYTES_MAX = 128,               /* one provider id inside a key */
+	PN_KEY_BYTES_MAX = 1024,             /* a dedup key, escaped */
+	PN_TYPE_BYTES_MAX = 128,             /* an event type */
 	PN_EVENTS_PER_NOTIFICATION_MAX = 64, /* WeChat combines up to 50 */
 	PN_REASON_BYTES_MAX = 256,
 	PN_REPLY_MESSAGE_BYTES_MAX = 64, /* WeChat v3 "message" */
@@ -38,22 +38,22 @@ enum {
 	/* Configuration. */
 	PN_CONF_FILE_BYTES_MAX = 1 << 20,
 	PN_CONF_LINE_BYTES_MAX = 4096,
-	PN_CONF_FILES_MAX = 256,	 /* include folder */
+	PN_CONF_FILES_MAX = 256, /* include folder */
 	PN_CONF_ACCOUNTS_MAX = 4096,
-	PN_CONF_OPTIONS_MAX = 1 << 17,	 /* option lines in all files */
+	PN_CONF_OPTIONS_MAX = 1 << 17,       /* option lines in all files */
 	PN_CONF_ARENA_BYTES_MAX = 128 << 20, /* all that is kept of them */
-	PN_CONF_REPEAT_MAX = 64,	 /* repeats of one key in one section */
+	PN_CONF_REPEAT_MAX = 64, /* repeats of one key in one section */
 	PN_KEY_FILE_BYTES_MAX = 64 << 10,
 	PN_ACCOUNT_KEYS_MAX = 64,
 
 	/* The store. */
-	PN_BATCH_EVENTS_MAX = 128,	 /* past this only latency grows */
+	PN_BATCH_EVENTS_MAX = 128, /* past this only latency grows */
 	PN_BATCH_BYTES_MAX = 8 << 20,
-	PN_QUEUE_EVENTS_MAX = 16384,	 /* waiting for a writer; then 503 */
+	PN_QUEUE_EVENTS_MAX = 16384, /* waiting for a writer; then 503 */
 	PN_WRITERS_MAX = 16,
-	PN_REFUSAL_QUEUE_MAX = 1024,	 /* lossy queue of unverified refusals */
+	PN_REFUSAL_QUEUE_MAX = 1024, /* lossy queue of unverified refusals */
 	PN_REFUSAL_BODY_BYTES_MAX = 2048,
-	PN_ARCHIVE_KEYS_MAX = 500,	 /* keys the janitor moves at a time */
+	PN_ARCHIVE_KEYS_MAX = 500, /* keys the janitor moves at a time */
 
 	/* The server. */
 	PN_CONNECTIONS_MAX = 65536,

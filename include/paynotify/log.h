@@ -34,14 +34,14 @@ struct pn_log_about {
 
 void pn_log_set_level(enum pn_log_level level);
 /* "err", "warning", ... -> level; 1 when the name is unknown. */
-int pn_log_level_parse(struct pn_str name, enum pn_log_level *ret_level)
-    PN_MUSTCHECK;
+int pn_log_level_parse(
+    struct pn_str name, enum pn_log_level *ret_level) PN_MUSTCHECK;
 
 /* about may be NULL. */
 void pn_log(enum pn_log_level level, const struct pn_log_about *about,
     const char *fmt, ...) PN_PRINTF(3, 4);
 
-#define pn_log_err(...)	    pn_log(PN_LOG_ERR, NULL, __VA_ARGS__)
+#define pn_log_err(...)     pn_log(PN_LOG_ERR, NULL, __VA_ARGS__)
 #define pn_log_warning(...) pn_log(PN_LOG_WARNING, NULL, __VA_ARGS__)
 #define pn_log_notice(...)  pn_log(PN_LOG_NOTICE, NULL, __VA_ARGS__)
 #define pn_log_info(...)    pn_log(PN_LOG_INFO, NULL, __VA_ARGS__)
@@ -54,7 +54,7 @@ struct pn_log_gate {
 	_Atomic unsigned held;
 };
 void pn_log_gated(struct pn_log_gate *gate, long long interval_us,
-    enum pn_log_level level, const struct pn_log_about *about,
-    const char *fmt, ...) PN_PRINTF(5, 6);
+    enum pn_log_level level, const struct pn_log_about *about, const char *fmt,
+    ...) PN_PRINTF(5, 6);
 
 #endif

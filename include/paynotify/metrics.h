@@ -10,11 +10,11 @@
 #include "paynotify/buf.h"
 
 enum pn_metric {
-	PN_METRIC_REQUESTS,		/* notifications that reached a route */
-	PN_METRIC_RECORDED,		/* events: new */
-	PN_METRIC_DUPLICATES,		/* events: known, same content */
-	PN_METRIC_CONFLICTS,		/* events: known key, other content */
-	PN_METRIC_QUARANTINED,		/* signed, not recordable */
+	PN_METRIC_REQUESTS,    /* notifications that reached a route */
+	PN_METRIC_RECORDED,    /* events: new */
+	PN_METRIC_DUPLICATES,  /* events: known, same content */
+	PN_METRIC_CONFLICTS,   /* events: known key, other content */
+	PN_METRIC_QUARANTINED, /* signed, not recordable */
 	PN_METRIC_REFUSED_MALFORMED,
 	PN_METRIC_REFUSED_SIGNATURE,
 	PN_METRIC_REFUSED_UNKNOWN_KEY,
@@ -23,19 +23,19 @@ enum pn_metric {
 	PN_METRIC_REFUSED_ACCOUNT,
 	PN_METRIC_REFUSED_UNSUPPORTED,
 	PN_METRIC_REFUSED_RATE,
-	PN_METRIC_SIGNATURE_PROBES,	/* WECHATPAY/SIGNTEST/ seen */
-	PN_METRIC_UNAVAILABLE,		/* answered 503 */
-	PN_METRIC_COMMIT_TIMEOUTS,	/* not committed within commit_timeout */
-	PN_METRIC_BATCHES,		/* ingest statements that committed */
-	PN_METRIC_BATCH_FAILURES,	/* retried element by element */
-	PN_METRIC_AGAIN,		/* elements that lost a race */
+	PN_METRIC_SIGNATURE_PROBES, /* WECHATPAY/SIGNTEST/ seen */
+	PN_METRIC_UNAVAILABLE,      /* answered 503 */
+	PN_METRIC_COMMIT_TIMEOUTS,  /* not committed within commit_timeout */
+	PN_METRIC_BATCHES,          /* ingest statements that committed */
+	PN_METRIC_BATCH_FAILURES,   /* retried element by element */
+	PN_METRIC_AGAIN,            /* elements that lost a race */
 	PN_METRIC_RECONNECTS,
-	PN_METRIC_RECEIPTS_DROPPED,	/* lossy queue of refusals was full */
+	PN_METRIC_RECEIPTS_DROPPED, /* lossy queue of refusals was full */
 	PN_METRIC_KEYS_ARCHIVED,
-	PN_METRIC_CONNECTIONS_REFUSED,	/* over a connection limit */
-	PN_METRIC_QUEUE_EVENTS,		/* gauge: waiting for a writer */
-	PN_METRIC_CONNECTIONS,		/* gauge: open client connections */
-	PN_METRIC_DATABASE_UP,		/* gauge: writers connected */
+	PN_METRIC_CONNECTIONS_REFUSED, /* over a connection limit */
+	PN_METRIC_QUEUE_EVENTS,        /* gauge: waiting for a writer */
+	PN_METRIC_CONNECTIONS,         /* gauge: open client connections */
+	PN_METRIC_DATABASE_UP,         /* gauge: writers connected */
 	PN_METRIC_COUNT
 };
 

@@ -12,9 +12,9 @@
 #include "paynotify/compiler.h"
 #include "paynotify/str.h"
 
-#define PN_SECOND_US   INT64_C(1000000)
+#define PN_SECOND_US      INT64_C(1000000)
 #define PN_MILLISECOND_US INT64_C(1000)
-#define PN_MOMENT_NONE INT64_MIN /* "no such time" */
+#define PN_MOMENT_NONE    INT64_MIN /* "no such time" */
 
 int64_t pn_clock_realtime_us(void);
 int64_t pn_clock_monotonic_us(void);
@@ -36,7 +36,7 @@ void pn_moment_format_rfc3339(int64_t us, char ret_text[PN_MOMENT_TEXT_BYTES]);
 void pn_moment_format_beijing(int64_t us, char ret_text[PN_MOMENT_TEXT_BYTES]);
 void pn_moment_format_compact(int64_t us, char ret_text[PN_MOMENT_TEXT_BYTES]);
 /* 2026-03-01T10:00:05+08:00 */
-void pn_moment_format_rfc3339_beijing(int64_t us,
-    char ret_text[PN_MOMENT_TEXT_BYTES]);
+void pn_moment_format_rfc3339_beijing(
+    int64_t us, char ret_text[PN_MOMENT_TEXT_BYTES]);
 
 #endif

@@ -11,7 +11,7 @@
 #include "paynotify/error.h"
 #include "paynotify/request.h"
 
-int pn_net_init(void) PN_MUSTCHECK; /* once, before threads */
+int pn_net_init(void) PN_MUSTCHECK;       /* once, before threads */
 const char *pn_net_library_version(void); /* of the libcurl that is loaded */
 
 struct pn_net_reply {

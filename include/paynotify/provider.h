@@ -24,7 +24,7 @@
  * signature was right: see pn_notification.verified. */
 enum pn_verdict {
 	PN_VERDICT_ACCEPTED,
-	PN_VERDICT_MALFORMED,	  /* missing header or signature, bad form */
+	PN_VERDICT_MALFORMED,     /* missing header or signature, bad form */
 	PN_VERDICT_BAD_SIGNATURE, /* also signature probes */
 	PN_VERDICT_UNKNOWN_KEY,
 	PN_VERDICT_STALE,
@@ -38,14 +38,14 @@ const char *pn_verdict_name(enum pn_verdict verdict);
 
 /* What the provider wants to hear in general; http turns it into a status. */
 enum pn_outcome {
-	PN_OUTCOME_SUCCESS,	   /* recorded, or duplicate of a recorded one */
-	PN_OUTCOME_MALFORMED,	   /* 400, unsupported too */
-	PN_OUTCOME_UNAUTHENTIC,	   /* 401: signature, key, stale, probe */
-	PN_OUTCOME_WRONG_ACCOUNT,  /* 403 */
-	PN_OUTCOME_CONFLICT,	   /* 422 */
-	PN_OUTCOME_RATE_LIMITED,   /* 429 */
-	PN_OUTCOME_UNDECRYPTABLE,  /* 500: our key is wrong */
-	PN_OUTCOME_UNAVAILABLE,	   /* 503 */
+	PN_OUTCOME_SUCCESS,       /* recorded, or duplicate of a recorded one */
+	PN_OUTCOME_MALFORMED,     /* 400, unsupported too */
+	PN_OUTCOME_UNAUTHENTIC,   /* 401: signature, key, stale, probe */
+	PN_OUTCOME_WRONG_ACCOUNT, /* 403 */
+	PN_OUTCOME_CONFLICT,      /* 422 */
+	PN_OUTCOME_RATE_LIMITED,  /* 429 */
+	PN_OUTCOME_UNDECRYPTABLE, /* 500: our key is wrong */
+	PN_OUTCOME_UNAVAILABLE,   /* 503 */
 	PN_OUTCOME_COUNT
 };
 
@@ -54,12 +54,12 @@ struct pn_notification {
 	const char *reason; /* for log, receipt and verify; "" when accepted; in
 			     * the arena or static; never reveals keys or
 			     * expected values */
-	int dialect;	    /* provider's own: how to speak in the reply */
-	bool verified;	    /* the signature was right: never drop it */
-	bool probe;	    /* WECHATPAY/SIGNTEST/ */
-	bool alarm;	    /* accepted, yet an operator should look */
-	struct pn_str notify_id;    /* notify_id, envelope id; "" when unknown */
-	struct pn_str out_trade_no; /* if readable, for the receipt */
+	int dialect;        /* provider's own: how to speak in the reply */
+	bool verified;      /* the signature was right: never drop it */
+	bool probe;         /* WECHATPAY/SIGNTEST/ */
+	bool alarm;         /* accepted, yet an operator should look */
+	struct pn_str notify_id; /* notify_id, envelope id; "" when unknown */
+	struct pn_str out_trade_no;      /* if readable, for the receipt */
 	const struct pn_public_key *key; /* which verified; NULL for v2 */
 	unsigned char key_fingerprint[PN_SHA256_BYTES]; /* v2: of the secret's
 							 * SHA-256, see conf */
@@ -81,17 +81,17 @@ struct pn_reply {
 
 /* What `trigger` and tests ask a sample to be. Zero means the usual. */
 struct pn_sample {
-	struct pn_str event;	     /* a type of section 7 */
-	struct pn_str out_trade_no;  /* empty: derived from seed */
-	int64_t amount_minor;	     /* 0: 8888 */
-	int64_t refund_minor;	     /* 0: all of it */
-	uint64_t seed;		     /* makes ids, nonces; same seed, same ids */
-	unsigned attempt;	     /* 0 first delivery, n the nth retry: signed
+	struct pn_str event;        /* a type of section 7 */
+	struct pn_str out_trade_no; /* empty: derived from seed */
+	int64_t amount_minor;       /* 0: 8888 */
+	int64_t refund_minor;       /* 0: all of it */
+	uint64_t seed;              /* makes ids, nonces; same seed, same ids */
+	unsigned attempt;           /* 0 first delivery, n the nth retry: signed
 				      * anew, new time, same ids */
 	int64_t now_us;
-	const char *charset;	     /* Alipay: "GBK", ...; NULL utf-8 */
-	const char *dialect;	     /* wechat: "v3" (default), "v2", "v2-hmac" */
-	const char *oddity;	     /* see pn_provider.oddities; NULL none */
+	const char *charset; /* Alipay: "GBK", ...; NULL utf-8 */
+	const char *dialect; /* wechat: "v3" (default), "v2", "v2-hmac" */
+	const char *oddity;  /* see pn_provider.oddities; NULL none */
 	const struct pn_private_key *sign_key; /* NULL: the account's own */
 };
 

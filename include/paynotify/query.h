@@ -33,8 +33,8 @@ int pn_query_events(struct pn_query *query,
     struct pn_error *ret_error) PN_MUSTCHECK;
 /* By id (evt_...), key or seq. 1: there is none. */
 int pn_query_event(struct pn_query *query, const char *which,
-    pn_event_row_fn row, void *payload, struct pn_error *ret_error)
-    PN_MUSTCHECK;
+    pn_event_row_fn row, void *payload,
+    struct pn_error *ret_error) PN_MUSTCHECK;
 
 struct pn_receipt_row {
 	struct pn_str id; /* UUID text */
@@ -48,8 +48,8 @@ struct pn_receipt_filter {
 	int64_t since_us;
 	int64_t limit;
 };
-typedef int (*pn_receipt_row_fn)(const struct pn_receipt_row *row,
-    void *payload);
+typedef int (*pn_receipt_row_fn)(
+    const struct pn_receipt_row *row, void *payload);
 int pn_query_receipts(struct pn_query *query,
     const struct pn_receipt_filter *filter, pn_receipt_row_fn row,
     void *payload, struct pn_error *ret_error) PN_MUSTCHECK;

@@ -16,8 +16,8 @@ struct pn_secret {
 };
 
 /* Copies. -ENOMEM. */
-int pn_secret_set(struct pn_secret *secret, const void *data, size_t len)
-    PN_MUSTCHECK;
+int pn_secret_set(
+    struct pn_secret *secret, const void *data, size_t len) PN_MUSTCHECK;
 void pn_secret_done(struct pn_secret *secret); /* cleanse, free; NULL is fine */
 
 #endif

@@ -34,8 +34,8 @@ enum { PN_LISTEN_TEXT_BYTES = 128 };
 
 /* A listening socket. */
 struct pn_listen {
-	int fd; /* non-blocking; -1 when closed */
-	char text[PN_LISTEN_TEXT_BYTES]; /* as it may be connected to */
+	int fd;                               /* non-blocking; -1 when closed */
+	char text[PN_LISTEN_TEXT_BYTES];      /* as it may be connected to */
 	char unix_path[PN_LISTEN_TEXT_BYTES]; /* "" unless a unix socket */
 };
 
@@ -49,7 +49,7 @@ int pn_listen_open(const char *address, bool local,
 /* Closes, and removes the unix socket. */
 void pn_listen_close(struct pn_listen *listen);
 /* The form only, and whether it is local. Opens nothing, resolves no name. */
-int pn_listen_check(const char *address, bool local,
-    struct pn_error *ret_error) PN_MUSTCHECK;
+int pn_listen_check(
+    const char *address, bool local, struct pn_error *ret_error) PN_MUSTCHECK;
 
 #endif

@@ -16,8 +16,8 @@ struct pn_str {
 };
 
 #define PN_STR(literal) ((struct pn_str){ (literal), sizeof(literal) - 1 })
-#define PN_STR_FMT	"%.*s"
-#define PN_STR_ARG(s)	(int)(s).len, (s).data == NULL ? "" : (s).data
+#define PN_STR_FMT      "%.*s"
+#define PN_STR_ARG(s)   (int)(s).len, (s).data == NULL ? "" : (s).data
 
 static inline struct pn_str
 pn_str_from(const char *text)
@@ -28,8 +28,8 @@ pn_str_from(const char *text)
 static inline bool
 pn_str_equal(struct pn_str a, struct pn_str b)
 {
-	return a.len == b.len && (a.len == 0 ||
-	    memcmp(a.data, b.data, a.len) == 0);
+	return a.len == b.len &&
+	       (a.len == 0 || memcmp(a.data, b.data, a.len) == 0);
 }
 
 static inline bool

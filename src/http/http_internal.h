@@ -26,7 +26,7 @@
 /* -- addresses (peer.c), pure ------------------------------------------- */
 
 enum {
-	PN_PEER_TEXT_BYTES = 46, /* INET6_ADDRSTRLEN */
+	PN_PEER_TEXT_BYTES = 46,    /* INET6_ADDRSTRLEN */
 	PN_FORWARDED_HOPS_MAX = 64, /* entries of X-Forwarded-For looked at */
 };
 
@@ -61,8 +61,8 @@ struct pn_limiter;
 struct pn_limiter *pn_limiter_new(int64_t per_second) PN_MUSTCHECK;
 void pn_limiter_free(struct pn_limiter *limiter);
 /* Takes a token of the peer's bucket: true when there was none. Any thread. */
-bool pn_limiter_exhausted(struct pn_limiter *limiter,
-    const struct pn_peer *peer, int64_t now_us);
+bool pn_limiter_exhausted(
+    struct pn_limiter *limiter, const struct pn_peer *peer, int64_t now_us);
 
 /* -- open connections (watch.c) ------------------------------------------- */
 
@@ -89,8 +89,8 @@ int pn_watch_open(const struct pn_watch_options *options,
 void pn_watch_close(struct pn_watch *watch); /* the list must be empty */
 /* Whether a connection from there may come in. */
 bool pn_watch_admits(struct pn_watch *watch, const struct pn_peer *peer);
-struct pn_conn *pn_watch_add(struct pn_watch *watch, int fd,
-    const struct pn_peer *peer) PN_MUSTCHECK;
+struct pn_conn *pn_watch_add(
+    struct pn_watch *watch, int fd, const struct pn_peer *peer) PN_MUSTCHECK;
 /* Must come before the descriptor is closed. Frees conn. */
 void pn_watch_remove(struct pn_watch *watch, struct pn_conn *conn);
 /* Deadlines: of a connection that waits for a request, and of a request. */
@@ -126,19 +126,18 @@ struct pn_server {
 struct pn_exchange;
 
 /* MHD's callbacks; cls is the server. */
-void *pn_exchange_begin(void *cls, const char *uri,
-    struct MHD_Connection *connection);
-enum MHD_Result pn_exchange_handle(void *cls,
-    struct MHD_Connection *connection, const char *url, const char *method,
-    const char *version, const char *upload, size_t *upload_len,
-    void **exchange);
+void *pn_exchange_begin(
+    void *cls, const char *uri, struct MHD_Connection *connection);
+enum MHD_Result pn_exchange_handle(void *cls, struct MHD_Connection *connection,
+    const char *url, const char *method, const char *version,
+    const char *upload, size_t *upload_len, void **exchange);
 void pn_exchange_completed(void *cls, struct MHD_Connection *connection,
     void **exchange, enum MHD_RequestTerminationCode code);
 
 /* -- reading the head (head.c) --------------------------------------------- */
 
 enum pn_framing {
-	PN_FRAMING_LENGTH,  /* Content-Length, or no body at all */
+	PN_FRAMING_LENGTH, /* Content-Length, or no body at all */
 	PN_FRAMING_CHUNKED,
 	PN_FRAMING_AMBIGUOUS, /* what is the body depends on who reads it */
 };
@@ -147,8 +146,8 @@ enum pn_framing {
 int pn_head_read(struct MHD_Connection *connection, struct pn_arena *arena,
     struct pn_header **ret_headers, size_t *ret_count) PN_MUSTCHECK;
 /* ret_length: of PN_FRAMING_LENGTH. Pure. */
-enum pn_framing pn_head_framing(const struct pn_request *request,
-    uint64_t *ret_length);
+enum pn_framing
+pn_head_framing(const struct pn_request *request, uint64_t *ret_length);
 
 /* -- replies (reply.c) ----------------------------------------------------- */
 
@@ -161,8 +160,8 @@ enum pn_page {
 	PN_PAGE_COUNT
 };
 
-enum MHD_Result pn_reply_page(struct MHD_Connection *connection,
-    enum pn_page page, bool close);
+enum MHD_Result
+pn_reply_page(struct MHD_Connection *connection, enum pn_page page, bool close);
 /* body stays until the request is completed. */
 enum MHD_Result pn_reply_send(struct MHD_Connection *connection,
     enum pn_outcome outcome, const struct pn_reply *reply, bool close);

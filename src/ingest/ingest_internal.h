@@ -12,13 +12,13 @@
 struct pn_route {
 	const struct pn_provider *provider;
 	const struct pn_conf_account *conf;
-	void *account;	    /* the provider's */
+	void *account;      /* the provider's */
 	struct pn_str path; /* "/notify/alipay/shop1" */
 	struct pn_str name; /* "notify/alipay": the store's request_path */
 };
 
 struct pn_ingest {
-	struct pn_arena *arena; /* paths, names */
+	struct pn_arena *arena;  /* paths, names */
 	struct pn_route *routes; /* ordered by path */
 	size_t route_count;
 	struct pn_store_key *keys; /* ordered, each once */
@@ -36,8 +36,8 @@ enum { PN_REQUEST_ID_TEXT_BYTES = 37 };
 
 /* A UUID of version 7 (RFC 9562): ordered by time, so that receipts grow at
  * one end of their index. */
-void pn_request_id_make(int64_t now_us,
-    unsigned char ret_id[PN_REQUEST_ID_BYTES]);
+void
+pn_request_id_make(int64_t now_us, unsigned char ret_id[PN_REQUEST_ID_BYTES]);
 void pn_request_id_text(const unsigned char id[PN_REQUEST_ID_BYTES],
     char ret_text[PN_REQUEST_ID_TEXT_BYTES]);
 

@@ -16,7 +16,7 @@
 
 struct folder {
 	char path[128];
-	char file[512]; /* of folder_path() */
+	char file[512];        /* of folder_path() */
 	struct pn_error error; /* of the last load */
 	struct pn_conf *conf;  /* of the last load, if it worked */
 };
