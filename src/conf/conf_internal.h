@@ -14,17 +14,17 @@
 
 /* How a value is written, and what stands at the option's offset. */
 enum conf_type {
-	CONF_NUMBER,	    /* int64_t */
-	CONF_SIZE,	    /* int64_t, bytes */
-	CONF_DURATION,	    /* int64_t, microseconds */
-	CONF_RATE,	    /* int64_t, per second; "off" is 0 */
-	CONF_BOOL,	    /* bool */
-	CONF_WORD,	    /* an enum; one of option.words */
-	CONF_TEXT,	    /* char * */
-	CONF_ID,	    /* struct pn_conf_strings */
-	CONF_LISTEN,	    /* struct pn_conf_strings */
-	CONF_CIDR,	    /* struct pn_conf_cidrs */
-	CONF_FILE,	    /* struct pn_conf_files, public */
+	CONF_NUMBER,        /* int64_t */
+	CONF_SIZE,          /* int64_t, bytes */
+	CONF_DURATION,      /* int64_t, microseconds */
+	CONF_RATE,          /* int64_t, per second; "off" is 0 */
+	CONF_BOOL,          /* bool */
+	CONF_WORD,          /* an enum; one of option.words */
+	CONF_TEXT,          /* char * */
+	CONF_ID,            /* struct pn_conf_strings */
+	CONF_LISTEN,        /* struct pn_conf_strings */
+	CONF_CIDR,          /* struct pn_conf_cidrs */
+	CONF_FILE,          /* struct pn_conf_files, public */
 	CONF_LABELLED_FILE, /* struct pn_conf_files, public, "ID:path" */
 	CONF_SECRET_FILE,   /* struct pn_conf_files, secret */
 	CONF_TYPE_COUNT
@@ -40,9 +40,9 @@ struct conf_option {
 	const char *section, *key;
 	enum conf_type type;
 	unsigned flags;
-	size_t offset; /* in struct pn_conf, or pn_conf_account */
-	int64_t min, max; /* of the number; of the bytes of a secret */
-	const char *const *words; /* CONF_WORD: by value, NULL-terminated */
+	size_t offset;             /* in struct pn_conf, or pn_conf_account */
+	int64_t min, max;          /* of the number; of the bytes of a secret */
+	const char *const *words;  /* CONF_WORD: by value, NULL-terminated */
 	const char *default_value; /* NULL: none */
 	const char *doc;
 };
@@ -56,8 +56,8 @@ struct conf_kind {
 	bool account;  /* "[name tenant]" */
 	bool optional; /* no section, no defaults */
 	/* Relations between options; NULL: there are none. */
-	void (*check)(struct conf_load *load,
-	    const struct conf_section *section);
+	void (*check)(
+	    struct conf_load *load, const struct conf_section *section);
 };
 
 struct conf_section {
@@ -66,8 +66,8 @@ struct conf_section {
 	const char *title;  /* "alipay shop1" */
 	struct pn_conf_place place;
 	uint64_t given; /* one bit an option: it stands here */
-	bool wrong; /* an option was refused: relations are not checked */
-	void *base;	/* what the offsets count from; NULL: not wanted */
+	bool wrong;     /* an option was refused: relations are not checked */
+	void *base;     /* what the offsets count from; NULL: not wanted */
 };
 
 struct conf_item {
@@ -101,8 +101,8 @@ struct conf_load {
 void conf_fail(struct conf_load *load, struct pn_conf_place place,
     const char *fmt, ...) PN_PRINTF(3, 4);
 /* The nearest of names, NULL when none is near. */
-const char *conf_nearest(const char *name, const char *const *names,
-    size_t count);
+const char *
+conf_nearest(const char *name, const char *const *names, size_t count);
 
 /* options.c */
 const struct conf_option *conf_option_at(size_t index);
@@ -117,8 +117,8 @@ int conf_ini_read(struct conf_load *load, const char *file, struct pn_str text,
 /* section.c: from the text between the brackets. Index, or CONF_NO_SECTION
  * after telling why. */
 enum { CONF_NO_SECTION = -1 };
-ptrdiff_t conf_section_add(struct conf_load *load, struct pn_conf_place place,
-    struct pn_str text);
+ptrdiff_t conf_section_add(
+    struct conf_load *load, struct pn_conf_place place, struct pn_str text);
 
 /* file.c */
 enum conf_guard {
@@ -131,37 +131,37 @@ int conf_file_read(const struct conf_load *load, const char *path,
     enum conf_guard guard, size_t bytes_max, struct pn_secret *ret_content,
     gid_t *ret_group, struct pn_error *ret_error) PN_MUSTCHECK;
 /* Adds the paths that an include pattern names, sorted. */
-void conf_include_expand(struct conf_load *load, struct pn_conf_place place,
-    const char *pattern);
+void conf_include_expand(
+    struct conf_load *load, struct pn_conf_place place, const char *pattern);
 /* Absolute, or relative to the folder of the file that names it; credentials
  * expanded. NULL after telling why. */
-char *conf_path_resolve(struct conf_load *load, struct pn_conf_place place,
-    const char *path);
+char *conf_path_resolve(
+    struct conf_load *load, struct pn_conf_place place, const char *path);
 /* With the credentials folder filled in. NULL after telling why. */
-char *conf_expand(struct conf_load *load, struct pn_conf_place place,
-    const char *text);
+char *conf_expand(
+    struct conf_load *load, struct pn_conf_place place, const char *text);
 
 /* value.c: 0; 1 after telling why. */
 int conf_value_set(struct conf_load *load, const struct conf_option *option,
     void *base, struct pn_conf_place place, const char *value) PN_MUSTCHECK;
 /* list.c: the values that are lists. */
 int conf_list_add(struct conf_load *load, const struct conf_option *option,
-    void *list, struct pn_conf_place place, const char *value) PN_MUSTCHECK;
+    void *data, struct pn_conf_place place, const char *value) PN_MUSTCHECK;
 /* check.c: what no single row can say. */
-void conf_check_alipay(struct conf_load *load,
-    const struct conf_section *section);
-void conf_check_wechat(struct conf_load *load,
-    const struct conf_section *section);
+void
+conf_check_alipay(struct conf_load *load, const struct conf_section *section);
+void
+conf_check_wechat(struct conf_load *load, const struct conf_section *section);
 
 /* cidr.c: 0, or 1. */
-int conf_cidr_parse(struct pn_str text, struct pn_conf_cidr *ret_block)
-    PN_MUSTCHECK;
+int conf_cidr_parse(
+    struct pn_str text, struct pn_conf_cidr *ret_block) PN_MUSTCHECK;
 
 /* In the load's arena; note when memory is out and return NULL. */
 void *conf_alloc(struct conf_load *load, size_t bytes);
 char *conf_copy(struct conf_load *load, struct pn_str text);
 /* Room for one more element in an array that grows by doubling. */
-void *conf_grow(struct conf_load *load, void *array, size_t count,
-    size_t *size, size_t bytes);
+void *conf_grow(struct conf_load *load, void *array, size_t count, size_t *size,
+    size_t bytes);
 
 #endif

@@ -143,7 +143,7 @@ parse_place(const char *address, bool local, struct place *ret_place,
 int
 pn_listen_check(const char *address, bool local, struct pn_error *ret_error)
 {
-	struct place place;
+	struct place place = { .is_unix = false };
 
 	return parse_place(address, local, &place, ret_error);
 }
@@ -266,7 +266,7 @@ pn_listen_open(const char *address, bool local, struct pn_listen *ret_listen,
     struct pn_error *ret_error)
 {
 	struct pn_listen opened = { .fd = -1 };
-	struct place place;
+	struct place place = { .is_unix = false };
 	int r = parse_place(address, local, &place, ret_error);
 
 	if (r < 0)

@@ -121,8 +121,8 @@ pn_queue_take_expired(struct pn_queue *queue, int64_t now_us);
 void pn_store_wake(struct pn_store *store);
 
 /* writer.c, timer.c: thread functions. */
-void *pn_writer_main(void *writer);
-void *pn_timer_main(void *store);
+void *pn_writer_main(void *payload); /* its struct pn_writer */
+void *pn_timer_main(void *payload);  /* the store */
 
 /* Calls back: done(UNAVAILABLE) and release(). Not under the lock. */
 void pn_submission_give_up(struct pn_submission *submission);
