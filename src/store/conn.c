@@ -226,6 +226,7 @@ pn_conn_open(struct pn_conn *conn, const char *dsn, int stop_fd,
 		return r;
 	}
 	(void)PQsetnonblocking(conn->pg, 1);
+	(void)PQsetErrorVerbosity(conn->pg, PQERRORS_TERSE); /* one line */
 	(void)PQsetNoticeReceiver(conn->pg, on_notice, conn);
 	return 0;
 }

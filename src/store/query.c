@@ -6,7 +6,7 @@
  * Lists are fetched some hundred rows at a time, so that a list of millions
  * costs no memory and holds no snapshot open while it is printed.
  */
-#include "query.h"
+#include "paynotify/query.h"
 
 #include <assert.h>
 #include <errno.h>
@@ -17,6 +17,7 @@
 
 #include "paynotify/parse.h"
 
+#include "query.h"
 #include "statements.h"
 
 int

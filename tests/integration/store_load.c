@@ -36,6 +36,7 @@ struct flight {
 
 static struct {
 	struct pn_store *store;
+	struct flight *flights;
 	uint64_t base;
 	_Atomic uint64_t serial;
 	unsigned dup_percent;
@@ -238,8 +239,10 @@ number(const char *text, uint64_t max)
 static void
 run(unsigned in_flight)
 {
-	static struct flight flights[IN_FLIGHT_MAX];
+	struct flight *flights = calloc(in_flight, sizeof(*flights));
 
+	if (flights == NULL)
+		abort();
 	load.live = in_flight;
 	for (unsigned i = 0; i < in_flight; i++) {
 		init(&flights[i]);
@@ -251,6 +254,7 @@ run(unsigned in_flight)
 	while (load.live > 0)
 		pthread_cond_wait(&load.over, &load.lock);
 	pthread_mutex_unlock(&load.lock);
+	load.flights = flights; /* freed when the store is closed */
 }
 
 int
@@ -307,5 +311,6 @@ main(int argc, char **argv)
 	    (unsigned long long)load.verdicts[PN_STORE_DUPLICATE],
 	    (unsigned long long)load.verdicts[PN_STORE_UNAVAILABLE]);
 	pn_store_close(load.store, PN_SECOND_US);
+	free(load.flights);
 	return 0;
 }

@@ -1,0 +1,241 @@
+/*
+ * What the store needs of a session: settings that nobody else decides, rights
+ * no greater than a receiver's, a plan that stays right as the tables grow.
+ */
+#include <stdarg.h>
+#include <stddef.h>
+#include <setjmp.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "paynotify/moment.h"
+
+#include "statements.h"
+#include "store_support.h"
+
+static const int64_t LONG_US = 15 * PN_SECOND_US;
+
+struct fixture {
+	char dsn[DSN_BYTES];
+	PGconn *db;
+	struct pn_store *store;
+};
+
+static int
+setup(void **state)
+{
+	struct fixture *f = calloc(1, sizeof(*f));
+
+	database_new(f->dsn);
+	f->db = db_open(f->dsn);
+	f->store = store_new(f->dsn, 1, LONG_US);
+	*state = f;
+	return 0;
+}
+
+static int
+teardown(void **state)
+{
+	struct fixture *f = *state;
+
+	pn_store_close(f->store, PN_SECOND_US);
+	PQfinish(f->db);
+	free(f);
+	return 0;
+}
+
+static void
+submit(struct pn_store *store, struct note *note)
+{
+	assert_int_equal(pn_store_submit(store, &note->submission), 0);
+}
+
+/* If it failed: defaults of the server, database or role would change what a
+ * commit means or how a statement is planned. */
+static void
+test_store__pins_the_settings_of_its_sessions(void **state)
+{
+	struct fixture *f = *state;
+	struct pn_store *store;
+
+	(void)db(f->db,
+	    "DO $$ BEGIN EXECUTE format('ALTER DATABASE %%I SET "
+	    "synchronous_commit = off', current_database());"
+	    "EXECUTE format('ALTER DATABASE %%I SET "
+	    "default_transaction_isolation = serializable', "
+	    "current_database());"
+	    "EXECUTE format('ALTER DATABASE %%I SET "
+	    "default_transaction_read_only = on', current_database());"
+	    "EXECUTE format('ALTER DATABASE %%I SET jit = on', "
+	    "current_database());"
+	    "EXECUTE format('ALTER DATABASE %%I SET search_path = public', "
+	    "current_database());"
+	    "EXECUTE format('ALTER DATABASE %%I SET lock_timeout = 1', "
+	    "current_database());"
+	    "EXECUTE format('ALTER DATABASE %%I SET "
+	    "plan_cache_mode = force_custom_plan', current_database());"
+	    "EXECUTE format('ALTER DATABASE %%I SET "
+	    "statement_timeout = 60000', current_database()); END $$;"
+	    "CREATE TABLE public.seen (name text, value text);"
+	    "CREATE FUNCTION public.look() RETURNS trigger LANGUAGE plpgsql "
+	    "SECURITY DEFINER AS $$ BEGIN INSERT INTO public.seen SELECT n, "
+	    "current_setting(n) FROM unnest('{synchronous_commit,"
+	    "transaction_isolation,transaction_read_only,jit,"
+	    "statement_timeout,lock_timeout,plan_cache_mode,enable_seqscan,"
+	    "search_path,client_encoding,application_name}'::text[]) n;"
+	    "RETURN NULL; END $$;"
+	    "CREATE TRIGGER look AFTER INSERT ON paynotify.idempotency_keys "
+	    "EXECUTE FUNCTION public.look()");
+	store = store_new(f->dsn, 1, LONG_US);
+	assert_int_equal(put(store, "a", 100), PN_STORE_RECORDED);
+	pn_store_close(store, PN_SECOND_US);
+	assert_int_equal(
+	    db(f->db, "SELECT count(*) FROM public.seen s JOIN "
+		      "(VALUES ('synchronous_commit', 'on'),"
+		      "('transaction_isolation', 'read committed'),"
+		      "('transaction_read_only', 'off'), ('jit', 'off'),"
+		      "('statement_timeout', '0'), ('lock_timeout', '300ms'),"
+		      "('plan_cache_mode', 'force_generic_plan'),"
+		      "('enable_seqscan', 'off'), ('client_encoding', 'UTF8'),"
+		      "('search_path', 'pg_catalog, pg_temp'),"
+		      "('application_name', 'paynotifyd')) w (name, value) "
+		      "ON s.name = w.name AND s.value = w.value"),
+	    11);
+}
+
+/* If it failed: the daemon would need more rights than to insert, or would not
+ * work with those it is given. */
+static void
+test_store__works_with_the_rights_of_a_receiver(void **state)
+{
+	struct fixture *f = *state;
+	char dsn[DSN_BYTES + 64], sqlstate[6];
+	struct pn_refusal refusal = {
+		.provider = PN_STR("alipay"),
+		.tenant = PN_STR("shop1"),
+		.verdict = PN_STR("malformed"),
+	};
+	struct pn_store_options options = {
+		.dsn = dsn,
+		.writers = 2,
+		.commit_timeout_us = LONG_US,
+		.key_hot_us = 1,
+		.janitor = true,
+	};
+	struct pn_error error;
+	struct pn_store *store;
+	struct note note;
+	PGconn *conn;
+
+	(void)db(f->db, "DO $$ BEGIN CREATE ROLE pn_test_receiver LOGIN; "
+			"EXCEPTION WHEN duplicate_object THEN NULL; END $$;"
+			"GRANT paynotify_receiver TO pn_test_receiver");
+	(void)snprintf(dsn, sizeof(dsn), "%s user=pn_test_receiver", f->dsn);
+	assert_int_equal(pn_store_open(&options, &store, &error), 0);
+	assert_int_equal(put(store, "a", 100), PN_STORE_RECORDED);
+	assert_int_equal(put(store, "a", 101), PN_STORE_CONFLICT);
+	note_init_quarantine(&note, "n7", "could not decrypt");
+	submit(store, &note);
+	assert_int_equal(note_wait(&note), PN_STORE_QUARANTINED);
+	note_done(&note);
+	pn_store_refuse(store, &refusal);
+	db_wait(f->db, 1,
+	    "SELECT count(*) FROM paynotify.receipts "
+	    "WHERE verdict = 'malformed'");
+	db_wait(f->db, 1,
+	    "SELECT count(*) FROM "
+	    "paynotify.idempotency_archive");
+	assert_int_equal(put(store, "a", 100), PN_STORE_DUPLICATE);
+	pn_store_close(store, PN_SECOND_US);
+
+	conn = db_open(dsn);
+	db_send(conn, "SELECT * FROM paynotify.event_log");
+	assert_string_equal(db_end(conn, sqlstate), "42501");
+	db_send(conn, "UPDATE paynotify.idempotency_keys SET state = 'FAILED'");
+	assert_string_equal(db_end(conn, sqlstate), "42501");
+	db_send(conn, "DELETE FROM paynotify.idempotency_archive");
+	assert_string_equal(db_end(conn, sqlstate), "42501");
+	PQfinish(conn);
+}
+
+enum { INGEST_PARAMS = 33 };
+
+/* Prepares the ingest statement on empty tables, as a writer does, and counts
+ * lines of its plan that match. */
+static int64_t
+plan_lines(PGconn *conn, const char *pattern)
+{
+	char nulls[6 * INGEST_PARAMS] = "NULL", sql[sizeof(nulls) + 64];
+	PGresult *result;
+	int64_t lines = 0;
+
+	for (int i = 1; i < INGEST_PARAMS; i++)
+		memcpy(nulls + 6 * (size_t)i - 2, ", NULL", sizeof(", NULL"));
+
+	(void)snprintf(sql, sizeof(sql), "EXPLAIN EXECUTE ingest(%s)", nulls);
+	result = PQexec(conn, sql);
+	assert_int_equal(PQresultStatus(result), PGRES_TUPLES_OK);
+	for (int i = 0; i < PQntuples(result); i++)
+		lines += strstr(PQgetvalue(result, i, 0), pattern) != NULL;
+	PQclear(result);
+	return lines;
+}
+
+static void
+check_plan(PGconn *conn)
+{
+	assert_int_equal(plan_lines(conn, "Seq Scan on"), 0);
+	assert_int_equal(
+	    plan_lines(conn, "Index Scan using "
+			     "idempotency_archive_pkey on idempotency_archive"),
+	    1);
+	assert_int_equal(
+	    plan_lines(conn, "Index Scan using "
+			     "idempotency_keys_pkey on idempotency_keys"),
+	    1);
+	assert_int_equal(plan_lines(conn, "Nested Loop"), 0);
+	assert_int_equal(plan_lines(conn, "Merge"), 0);
+}
+
+/* If it failed: a statement prepared on empty tables would cache a sequential
+ * scan and crawl as they grow. */
+static void
+test_store__never_plans_a_sequential_scan(void **state)
+{
+	struct fixture *f = *state;
+	PGconn *conn = db_open(f->dsn);
+	PGresult *result;
+
+	(void)db(conn, "%s", pn_sql_session);
+	result = PQprepare(conn, "ingest", pn_sql_ingest, 0, NULL);
+	assert_int_equal(PQresultStatus(result), PGRES_COMMAND_OK);
+	PQclear(result);
+	check_plan(conn);
+	(void)db(f->db,
+	    "ANALYZE paynotify.idempotency_keys, "
+	    "paynotify.idempotency_archive"); /* known to be empty */
+	check_plan(conn);
+	(void)db(f->db, "INSERT INTO paynotify.idempotency_archive SELECT "
+			"'shop1', sha256(i::text::bytea), '', now() "
+			"FROM generate_series(1, 50000) i");
+	check_plan(conn);
+	(void)db(f->db, "ANALYZE paynotify.idempotency_archive");
+	check_plan(conn);
+	PQfinish(conn);
+}
+
+int
+main(void)
+{
+	const struct CMUnitTest tests[] = {
+#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+		TEST(test_store__pins_the_settings_of_its_sessions),
+		TEST(test_store__works_with_the_rights_of_a_receiver),
+		TEST(test_store__never_plans_a_sequential_scan),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
