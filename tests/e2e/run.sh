@@ -23,7 +23,9 @@ trap 'exit 130' INT TERM
 pg_start
 export PN_BUILD=$build
 # One at a time: each file makes a database and a daemon of its own.
+bad=0
 for f in test/*.test.mjs; do
     pg_new_database
-    node --test --test-reporter=tap "$f"
+    node --test --test-reporter=tap "$f" || bad=1
 done
+exit $bad

@@ -1,11 +1,13 @@
 // Notifications signed by the SDKs' own code: what is signed is put together
 // here after the providers' documents, never by code of paynotifyd.
-import { readFileSync } from 'node:fs';
-import { AlipaySdk } from 'alipay-sdk';
+import { File } from 'node:buffer';
 import { Aes, Formatter, Hash, Rsa, Transformer } from 'wechatpay-axios-plugin';
 import { IDS } from './daemon.mjs';
 import { bare } from './keys.mjs';
 
+// alipay-sdk's HTTP client wants a global that Node 18 (Debian's) has not.
+globalThis.File ??= File;
+const { AlipaySdk } = await import('alipay-sdk');
 // The SDK's signing functions are not in its index.
 const util = await import(new URL('../node_modules/alipay-sdk/dist/esm/util.js', import.meta.url));
 
