@@ -8,9 +8,10 @@
  * holds up the start), the server that submits to it, the admin port. The server
  * is closed before the store, so that whatever was submitted gets its answer.
  *
- * SIGTERM and SIGINT are blocked before the first thread exists, so that every
- * thread inherits the mask and only sigwait() here ever sees them. SIGPIPE is
- * ignored: a client that hangs up is an errno.
+ * SIGTERM, SIGINT and SIGHUP are blocked before the first thread exists, so that
+ * every thread inherits the mask and only sigwait() here ever sees them. SIGPIPE
+ * is ignored: a client that hangs up is an errno. SIGHUP does not reload, but it
+ * must not kill either: log rotation and habit send it.
  *
  * Exit status: 0 stopped by a signal, or nothing found wrong; 1 could not start
  * (an address in use); 2 usage; 78 (EX_CONFIG) bad configuration, so that systemd
@@ -186,6 +187,7 @@ block_signals(sigset_t *ret_signals)
 	(void)sigemptyset(ret_signals);
 	(void)sigaddset(ret_signals, SIGTERM);
 	(void)sigaddset(ret_signals, SIGINT);
+	(void)sigaddset(ret_signals, SIGHUP);
 	(void)pthread_sigmask(SIG_BLOCK, ret_signals, NULL);
 	(void)sigaction(SIGPIPE, &ignore, NULL);
 }
@@ -267,12 +269,24 @@ announce(const struct program *program)
 	pn_service_ready(health);
 }
 
+/* The signal to stop on. */
+static int
+wait_for_stop(const sigset_t *signals)
+{
+	int number = 0;
+
+	while (sigwait(signals, &number) == 0 && number == SIGHUP)
+		pn_log_notice("reload is not supported: restart to apply a"
+			      " changed configuration");
+	return number;
+}
+
 /* Opens everything, waits for a signal. */
 static int
 serve(struct program *program, const sigset_t *signals)
 {
 	struct pn_error error = { .text = "" };
-	int number = 0;
+	int number;
 
 	if (geteuid() == 0)
 		pn_log_warning("running as root: give it a user of its own");
@@ -282,7 +296,7 @@ serve(struct program *program, const sigset_t *signals)
 		return EXIT_REFUSED;
 	}
 	announce(program);
-	(void)sigwait(signals, &number);
+	number = wait_for_stop(signals);
 	pn_log_info("stopping on %s", number == SIGINT ? "SIGINT" : "SIGTERM");
 	pn_service_stopping();
 	return EXIT_OK;
