@@ -38,12 +38,14 @@ struct pn_route; /* an account of this ingest */
 const struct pn_route *
 pn_ingest_route(const struct pn_ingest *ingest, struct pn_str path);
 
-/* Refuses before there is a whole request: body over the limit, deadline, rate.
- * A lossy receipt is written. */
+/* Refuses before there is a whole request. A lossy receipt is written, but for
+ * PN_REFUSE_QUEUE_FULL. */
 enum pn_ingest_refusal {
 	PN_REFUSE_BODY_OVER_LIMIT,
 	PN_REFUSE_LENGTH_AMBIGUOUS, /* Content-Length twice, or with
 				     * Transfer-Encoding */
+	PN_REFUSE_METHOD,           /* another than POST */
+	PN_REFUSE_HEADERS,          /* more than are read */
 	PN_REFUSE_QUEUE_FULL,
 };
 
@@ -62,7 +64,11 @@ struct pn_ingest_job {
 	void (*release)(struct pn_ingest_job *job);
 	void *payload;
 	bool (*rate_limited)(struct pn_ingest_job *job); /* asked once for an
-		* unverified request; true: 429 and no receipt; may be NULL */
+		* unverified request; true: 429 and a receipt without the
+		* body, but no line in the log; may be NULL */
+	uint64_t body_bytes; /* of pn_ingest_refuse: the length that was
+			      * announced or read, where request.body holds
+			      * less; 0: request.body.len */
 
 	/* Set before done(). */
 	enum pn_outcome outcome;

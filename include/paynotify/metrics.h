@@ -23,6 +23,7 @@ enum pn_metric {
 	PN_METRIC_REFUSED_ACCOUNT,
 	PN_METRIC_REFUSED_UNSUPPORTED,
 	PN_METRIC_REFUSED_RATE,
+	PN_METRIC_NOT_FOUND,        /* paths that are no account's */
 	PN_METRIC_SIGNATURE_PROBES, /* WECHATPAY/SIGNTEST/ seen */
 	PN_METRIC_UNAVAILABLE,      /* answered 503 */
 	PN_METRIC_COMMIT_TIMEOUTS,  /* not committed within commit_timeout */

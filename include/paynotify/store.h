@@ -21,7 +21,7 @@ enum { PN_REQUEST_ID_BYTES = 16 }; /* a UUID, version 7: receipts.id */
 
 /* Worst last: of several events the greatest is the notification's. */
 enum pn_store_verdict {
-	PN_STORE_RECORDED,  /* new */
+	PN_STORE_RECORDED, /* new */
 	PN_STORE_DUPLICATE,
 	PN_STORE_QUARANTINED, /* as asked */
 	PN_STORE_CONFLICT,    /* known key, other content: quarantined */
@@ -31,8 +31,8 @@ enum pn_store_verdict {
 struct pn_submission;
 typedef void (*pn_store_done_fn)(struct pn_submission *submission,
     enum pn_store_verdict verdict, void *payload);
-typedef void (*pn_store_release_fn)(struct pn_submission *submission,
-    void *payload);
+typedef void (*pn_store_release_fn)(
+    struct pn_submission *submission, void *payload);
 
 /*
  * One notification. The caller fills it and keeps it and all it points to
@@ -49,13 +49,13 @@ typedef void (*pn_store_release_fn)(struct pn_submission *submission,
 struct pn_submission {
 	unsigned char request_id[PN_REQUEST_ID_BYTES];
 	struct pn_str provider, tenant, route; /* "notify/alipay" */
-	struct pn_str peer;		       /* client address, may be empty */
-	struct pn_str notify_id;	       /* may be empty */
-	const struct pn_event *events;	       /* sealed */
-	size_t event_count;		       /* 0 when quarantine_reason is set */
+	struct pn_str peer;            /* client address, may be empty */
+	struct pn_str notify_id;       /* may be empty */
+	const struct pn_event *events; /* sealed */
+	size_t event_count;            /* 0 when quarantine_reason is set */
 	/* Signed but not recordable: goes to quarantine under subject. */
-	const char *quarantine_reason;	       /* NULL: record the events */
-	struct pn_str quarantine_subject;      /* notify id, else body digest */
+	const char *quarantine_reason;    /* NULL: record the events */
+	struct pn_str quarantine_subject; /* notify id, else body digest */
 	unsigned char quarantine_fingerprint[PN_SHA256_BYTES];
 	struct pn_str quarantine_verdict; /* receipts.verdict: "undecryptable";
 					   * empty: "quarantined" */
@@ -79,7 +79,7 @@ struct pn_submission {
 	int64_t retry_at_us;
 	unsigned attempts;
 	bool maybe_stored; /* a COMMIT of it was cut */
-	bool alone;	   /* failed in company: sent by itself */
+	bool alone;        /* failed in company: sent by itself */
 	enum pn_store_verdict verdict;
 };
 
@@ -89,8 +89,11 @@ struct pn_refusal {
 	struct pn_str provider, tenant, peer, notify_id;
 	struct pn_str verdict; /* "bad_signature" */
 	struct pn_str reason;
-	int status; /* HTTP */
+	int status;                  /* HTTP */
 	struct pn_str headers, body; /* capped */
+	/* receipts.body_bytes, where body is not all of it (a Content-Length
+	 * that was refused unread, a body left out); 0: body.len. */
+	uint64_t body_bytes;
 };
 
 struct pn_store_key {
@@ -124,8 +127,8 @@ void pn_store_close(struct pn_store *store, int64_t grace_us);
 /* Any thread. 0: done() will be called. 1: the queue is full, or the database
  * has been away for longer than commit_timeout: answer 503; neither done() nor
  * release() is called. */
-int pn_store_submit(struct pn_store *store, struct pn_submission *submission)
-    PN_MUSTCHECK;
+int pn_store_submit(
+    struct pn_store *store, struct pn_submission *submission) PN_MUSTCHECK;
 /* Any thread, never blocks. */
 void pn_store_refuse(struct pn_store *store, const struct pn_refusal *refusal);
 
@@ -136,8 +139,8 @@ enum pn_store_health {
 	PN_STORE_OLD_SCHEMA,
 };
 /* text: one line for /readyz. */
-enum pn_store_health pn_store_health(struct pn_store *store,
-    char *ret_text, size_t text_bytes);
+enum pn_store_health
+pn_store_health(struct pn_store *store, char *ret_text, size_t text_bytes);
 
 /* Waits until the first connection is ready or has failed, at most timeout. */
 void pn_store_wait_first(struct pn_store *store, int64_t timeout_us);

@@ -39,11 +39,15 @@
  * statement that was overtaken by commit_timeout may be the last by far, so
  * release() touches nothing but the arena, not even the server.
  *
- * A body over the limit is not buffered. With a Content-Length it is refused
- * before the body was asked for (no 100 Continue) and the connection is closed.
- * In chunks it cannot be answered mid-upload: the rest is thrown away, up to a
- * bound, then answered. Bodies to unknown paths are thrown away too, so that the
- * connection stays usable.
+ * A body over the limit is not buffered. A sender that asks first (Expect) is
+ * refused before it sends, and so is what is announced to be beyond any bound.
+ * Else the body is thrown away, up to that bound, and then answered: a reply in
+ * mid-upload, and a close with bytes unread, reach the sender as a reset and not
+ * as a status. Bodies to unknown paths are thrown away too, so that the connection
+ * stays usable.
+ *
+ * What is answered with a page has a receipt as well, except a 404: a path that is
+ * no account's has nobody whose receipt it could be, and scanners ask for many.
  */
 #include <assert.h>
 #include <errno.h>
@@ -81,6 +85,7 @@ struct pn_exchange {
 	enum pn_page page; /* PN_PAGE_COUNT: the pipeline answers */
 	char *body;
 	size_t body_len, body_size;
+	uint64_t announced; /* Content-Length, or 0 */
 	size_t discarded;
 };
 
@@ -211,9 +216,32 @@ job_rate_limited(struct pn_ingest_job *job)
 
 /* -- replies ------------------------------------------------------------------ */
 
+/* A refusal that does not go through the pipeline: only a receipt. */
+static void
+refuse(struct pn_exchange *x, enum pn_ingest_refusal why)
+{
+	uint64_t read = (uint64_t)x->body_len + x->discarded;
+
+	if (x->body != NULL)
+		x->request.body = (struct pn_str){ x->body, x->body_len };
+	x->job.body_bytes = read > x->announced ? read : x->announced;
+	pn_ingest_refuse(x->server->ingest, &x->job, why);
+}
+
 static enum MHD_Result
 reply_page(struct pn_exchange *x, bool close)
 {
+	static const enum pn_ingest_refusal refusals[PN_PAGE_COUNT] = {
+		[PN_PAGE_METHOD] = PN_REFUSE_METHOD,
+		[PN_PAGE_TOO_LARGE] = PN_REFUSE_BODY_OVER_LIMIT,
+		[PN_PAGE_HEADERS] = PN_REFUSE_HEADERS,
+	};
+
+	assert(x->page < PN_PAGE_COUNT);
+	if (x->job.route == NULL)
+		pn_metric_add(PN_METRIC_NOT_FOUND, 1); /* no receipt: above */
+	else
+		refuse(x, refusals[x->page]);
 	pn_watch_request(x->server->watch, x->conn);
 	return pn_reply_page(
 	    x->connection, x->page, close || atomic_load(&x->server->stopping));
@@ -227,25 +255,10 @@ reply_job(struct pn_exchange *x, bool close)
 	    close || atomic_load(&x->server->stopping));
 }
 
-/* A refusal that does not go through the pipeline: only a receipt. */
-static void
-refuse(struct pn_exchange *x, enum pn_ingest_refusal why)
-{
-	if (x->body != NULL)
-		x->request.body = (struct pn_str){ x->body, x->body_len };
-	pn_ingest_refuse(x->server->ingest, &x->job, why);
-}
-
-static enum MHD_Result
-refuse_too_large(struct pn_exchange *x)
-{
-	refuse(x, PN_REFUSE_BODY_OVER_LIMIT);
-	x->page = PN_PAGE_TOO_LARGE;
-	return reply_page(x, true);
-}
-
 /* -- headers complete --------------------------------------------------------- */
 
+/* 0, 1: too many headers; -ENOMEM. Route and job are there in both good cases:
+ * the refusal needs them. */
 static int
 prepare(struct pn_exchange *x, const char *method)
 {
@@ -253,13 +266,14 @@ prepare(struct pn_exchange *x, const char *method)
 	size_t count = 0;
 	int r = pn_head_read(x->connection, x->arena, &headers, &count);
 
-	if (r != 0)
+	if (r < 0)
 		return r;
 	x->request.method = pn_arena_copy(x->arena, pn_str_from(method));
 	if (x->request.method.data == NULL)
 		return -ENOMEM;
 	x->request.headers = headers;
 	x->request.header_count = count;
+	x->request.body = PN_STR("");
 	pn_peer_forwarded(&x->server->conf->trusted_proxies, &x->conn->peer,
 	    headers, count, &x->peer);
 	x->request.peer = pn_str_from(x->peer.text);
@@ -275,11 +289,13 @@ prepare(struct pn_exchange *x, const char *method)
 		.rate_limited = job_rate_limited,
 		.payload = x,
 	};
-	if (x->job.route == NULL)
+	if (r > 0)
+		x->page = PN_PAGE_HEADERS;
+	else if (x->job.route == NULL)
 		x->page = PN_PAGE_NOT_FOUND;
 	else if (!pn_str_is(x->request.method, "POST"))
 		x->page = PN_PAGE_METHOD;
-	return 0;
+	return r;
 }
 
 static bool
@@ -296,6 +312,21 @@ reserve(struct pn_exchange *x, size_t size)
 	return true;
 }
 
+/* A body that is not wanted: answered at once, or read to its end first. */
+static enum MHD_Result
+over_limit(struct pn_exchange *x, uint64_t length)
+{
+	struct pn_str expect;
+
+	if (x->page == PN_PAGE_COUNT)
+		x->page = PN_PAGE_TOO_LARGE;
+	if (length > DISCARD_BYTES_MAX ||
+	    pn_request_header(&x->request, "Expect", &expect) > 0)
+		return reply_page(x, true);
+	pn_watch_request(x->server->watch, x->conn);
+	return MHD_YES;
+}
+
 static enum MHD_Result
 headers_complete(struct pn_exchange *x, const char *method)
 {
@@ -305,10 +336,8 @@ headers_complete(struct pn_exchange *x, const char *method)
 
 	if (r < 0)
 		return MHD_NO;
-	if (r > 0) {
-		x->page = PN_PAGE_HEADERS;
+	if (r > 0)
 		return reply_page(x, true);
-	}
 	framing = pn_head_framing(&x->request, &length);
 	if (framing == PN_FRAMING_AMBIGUOUS) {
 		if (x->page != PN_PAGE_COUNT)
@@ -316,11 +345,11 @@ headers_complete(struct pn_exchange *x, const char *method)
 		refuse(x, PN_REFUSE_LENGTH_AMBIGUOUS);
 		return reply_job(x, true);
 	}
-	if (framing == PN_FRAMING_LENGTH && length > limit)
-		return x->page == PN_PAGE_COUNT ? refuse_too_large(x)
-						: reply_page(x, true);
-	if (framing == PN_FRAMING_LENGTH && x->page == PN_PAGE_COUNT &&
-	    length > 0 && !reserve(x, (size_t)length))
+	x->announced = length;
+	if (length > limit)
+		return over_limit(x, length);
+	if (x->page == PN_PAGE_COUNT && length > 0 &&
+	    !reserve(x, (size_t)length))
 		return MHD_NO;
 	pn_watch_request(x->server->watch, x->conn);
 	return MHD_YES;
@@ -395,11 +424,9 @@ submit(struct pn_exchange *x)
 static enum MHD_Result
 body_complete(struct pn_exchange *x)
 {
-	switch (x->page) {
-	case PN_PAGE_COUNT: return submit(x);
-	case PN_PAGE_TOO_LARGE: return refuse_too_large(x);
-	default: return reply_page(x, false);
-	}
+	if (x->page == PN_PAGE_COUNT)
+		return submit(x);
+	return reply_page(x, x->page == PN_PAGE_TOO_LARGE);
 }
 
 enum MHD_Result

@@ -57,9 +57,10 @@ void pn_report_alarm(struct pn_ingest_job *job);
 void pn_report_conflict(struct pn_ingest_job *job);
 void pn_report_unavailable(struct pn_ingest_job *job, const char *why);
 void pn_report_cut(struct pn_ingest_job *job, const char *why);
-/* A lossy receipt of a request that was refused unverified. */
+/* A lossy receipt of a request that was refused unverified. brief: without body
+ * and headers, since whoever floods would fill the database with them. */
 void pn_report_receipt(struct pn_ingest_job *job, const char *verdict,
-    const char *reason, unsigned status);
+    unsigned status, bool brief);
 
 /* "Name: value LF" of the provider's evidence headers. data NULL: no memory. */
 struct pn_str pn_evidence_headers(const struct pn_provider *provider,

@@ -169,8 +169,8 @@ pn_report_cut(struct pn_ingest_job *job, const char *why)
 }
 
 void
-pn_report_receipt(struct pn_ingest_job *job, const char *verdict,
-    const char *reason, unsigned status)
+pn_report_receipt(
+    struct pn_ingest_job *job, const char *verdict, unsigned status, bool brief)
 {
 	const struct pn_route *route = job->route;
 	const struct pn_request *request = job->request;
@@ -180,18 +180,20 @@ pn_report_receipt(struct pn_ingest_job *job, const char *verdict,
 		.peer = request->peer,
 		.notify_id = job->notification.notify_id,
 		.verdict = pn_str_from(verdict),
-		.reason = pn_str_from(reason),
+		.reason = pn_str_from(job->notification.reason),
 		.status = (int)status,
-		.headers =
-		    pn_evidence_headers(route->provider, request, job->arena),
-		.body = request->body,
+		.body_bytes =
+		    job->body_bytes != 0 ? job->body_bytes : request->body.len,
 	};
 
 	if (job->ingest->store == NULL)
 		return;
 	memcpy(refusal.request_id, job->request_id, PN_REQUEST_ID_BYTES);
-	if (refusal.body.len > PN_REFUSAL_BODY_BYTES_MAX)
-		refusal.body.len = PN_REFUSAL_BODY_BYTES_MAX;
+	if (!brief) {
+		refusal.headers =
+		    pn_evidence_headers(route->provider, request, job->arena);
+		refusal.body = request->body; /* the store caps its copy */
+	}
 	pn_store_refuse(job->ingest->store, &refusal);
 }
 

@@ -5,7 +5,8 @@
  *     |                                                 +--> store --> done()
  *     +-----verified, refused --> quarantine -----------+
  *     |
- *     +-----unverified ---------> receipt (lossy), done() at once
+ *     +-----unverified ---------> receipt (lossy; of a flood a brief one),
+ *                                 done() at once
  *
  * Nothing unverified reaches the store's statement, and nothing verified is
  * answered before it is committed: a signed message that cannot be recorded is
@@ -31,6 +32,9 @@
 #include "paynotify/moment.h"
 
 #include "ingest_internal.h"
+
+/* receipts.verdict of a 429: the only one that is not a provider's. */
+static const char rate_limited[] = "rate_limited";
 
 /* -- the end ------------------------------------------------------------------------- */
 
@@ -236,22 +240,33 @@ submit_verified(struct pn_ingest_job *job)
 
 /* -- the beginning ------------------------------------------------------------------------ */
 
+/* Whether the peer has used up its allowance of unverified requests. */
+static bool
+is_limited(struct pn_ingest_job *job)
+{
+	if (job->rate_limited == NULL || !job->rate_limited(job))
+		return false;
+	pn_metric_add(PN_METRIC_REFUSED_RATE, 1);
+	return true;
+}
+
 static void
 refuse_unverified(struct pn_ingest_job *job)
 {
 	const struct pn_notification *n = &job->notification;
+	bool limited = is_limited(job);
 
-	if (job->rate_limited != NULL && job->rate_limited(job)) {
-		pn_metric_add(PN_METRIC_REFUSED_RATE, 1);
+	if (limited) {
 		pn_report_rate_limited(job);
-		finish(job, PN_OUTCOME_RATE_LIMITED);
-		return;
+		decide(job, PN_OUTCOME_RATE_LIMITED);
+	} else {
+		pn_metric_add(pn_ingest_metric(n->verdict), 1);
+		pn_report_refused(job);
+		decide(job, pn_ingest_outcome(n->verdict));
 	}
-	pn_metric_add(pn_ingest_metric(n->verdict), 1);
-	pn_report_refused(job);
-	decide(job, pn_ingest_outcome(n->verdict));
-	pn_report_receipt(job, pn_verdict_name(n->verdict), n->reason,
-	    status_of(job, job->outcome));
+	pn_report_receipt(job,
+	    limited ? rate_limited : pn_verdict_name(n->verdict),
+	    status_of(job, job->outcome), limited);
 	job->done(job);
 	job->release(job);
 }
@@ -291,15 +306,21 @@ pn_ingest_submit(struct pn_ingest *ingest, struct pn_ingest_job *job)
 static const struct refusal_row {
 	enum pn_outcome outcome;
 	const char *reason;
-	unsigned status; /* 0: of the outcome */
+	unsigned status;   /* 0: of the outcome */
+	bool notification; /* counted as one; a browser's GET is none */
 } refusal_rows[] = {
 	[PN_REFUSE_BODY_OVER_LIMIT] = { PN_OUTCOME_MALFORMED,
-	    "body over the limit", 413 },
+	    "body over the limit", 413, true },
 	[PN_REFUSE_LENGTH_AMBIGUOUS] = { PN_OUTCOME_MALFORMED,
 	    "ambiguous length: Content-Length twice, not a number, or with"
 	    " Transfer-Encoding",
-	    0 },
-	[PN_REFUSE_QUEUE_FULL] = { PN_OUTCOME_UNAVAILABLE, "shutting down", 0 },
+	    0, true },
+	[PN_REFUSE_METHOD] = { PN_OUTCOME_MALFORMED,
+	    "not a POST: a notification comes in a body", 405, false },
+	[PN_REFUSE_HEADERS] = { PN_OUTCOME_MALFORMED, "too many headers", 431,
+	    true },
+	[PN_REFUSE_QUEUE_FULL] = { PN_OUTCOME_UNAVAILABLE, "shutting down", 0,
+	    true },
 };
 
 void
@@ -307,6 +328,7 @@ pn_ingest_refuse(struct pn_ingest *ingest, struct pn_ingest_job *job,
     enum pn_ingest_refusal why)
 {
 	const struct refusal_row *row = &refusal_rows[why];
+	bool limited;
 
 	assert((unsigned)why < PN_COUNT(refusal_rows));
 	job->ingest = ingest;
@@ -315,18 +337,17 @@ pn_ingest_refuse(struct pn_ingest *ingest, struct pn_ingest_job *job,
 		.reason = row->reason,
 		.dialect = job->route->provider->dialect_of(job->request),
 	};
-	pn_metric_add(PN_METRIC_REQUESTS, 1);
+	pn_metric_add(PN_METRIC_REQUESTS, row->notification);
 	pn_request_id_make(pn_clock_realtime_us(), job->request_id);
 	decide(job, row->outcome);
 	if (row->outcome == PN_OUTCOME_UNAVAILABLE)
-		return; /* the sender comes again; nothing to tell */
-	if (job->rate_limited != NULL && job->rate_limited(job)) {
-		pn_metric_add(PN_METRIC_REFUSED_RATE, 1);
-		return; /* the same answer, but it leaves nothing behind */
+		return;            /* the sender comes again; nothing to tell */
+	limited = is_limited(job); /* the same answer all the same */
+	if (!limited) {
+		pn_metric_add(PN_METRIC_REFUSED_MALFORMED, 1);
+		pn_report_cut(job, row->reason);
 	}
-	pn_metric_add(PN_METRIC_REFUSED_MALFORMED, 1);
-	pn_report_cut(job, row->reason);
 	pn_report_receipt(job, pn_verdict_name(PN_VERDICT_MALFORMED),
-	    row->reason,
-	    row->status != 0 ? row->status : status_of(job, row->outcome));
+	    row->status != 0 ? row->status : status_of(job, row->outcome),
+	    limited);
 }

@@ -116,7 +116,9 @@ fill(struct slot *slot, const struct pn_refusal *refusal)
 	r.verdict = capped(r.verdict, TEXT_BYTES_MAX);
 	r.reason = capped(r.reason, PN_REASON_BYTES_MAX);
 	r.headers = capped(r.headers, HEADERS_BYTES_MAX);
-	slot->body_bytes = r.body.len;
+	slot->body_bytes = r.body_bytes != 0 ? r.body_bytes : r.body.len;
+	if (slot->body_bytes > INT32_MAX)
+		slot->body_bytes = INT32_MAX; /* announced, never read */
 	r.body = capped(r.body, PN_REFUSAL_BODY_BYTES_MAX);
 	at = malloc(r.provider.len + r.tenant.len + r.peer.len +
 		    r.notify_id.len + r.verdict.len + r.reason.len +

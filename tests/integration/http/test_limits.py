@@ -101,7 +101,7 @@ class Flood(Case):
     server = "rate_limit = 10/s"
 
     def test_http__flood_is_limited_and_genuine_ones_pass(self):
-        """A flood of forgeries refuses the provider, or fills log and receipts."""
+        """A flood of forgeries refuses the provider, or fills log and disk."""
         forged = raw(ALIPAY, *self.signer.alipay(forge=True))
         before = self.daemon.log().count("\n")
         statuses = []
@@ -121,6 +121,10 @@ class Flood(Case):
         lines = self.daemon.log().count("\n") - before
         self.assertLess(lines, 30, self.daemon.log())
         self.assertIn("sha256", self.daemon.log())
+        eventually(lambda: psql(
+            "SELECT 1 FROM paynotify.receipts WHERE status = 429 AND verdict ="
+            " 'rate_limited' AND body_bytes > 0 AND length(raw) = 0"
+            " AND provider = 'alipay'"), "a receipt of a 429, without what was sent")
 
     def test_http__peers_behind_a_proxy_are_told_apart(self):
         """One client behind the proxy uses up everybody's allowance."""

@@ -157,9 +157,9 @@ class Framing(Case):
         with self.daemon.connect() as c:  # the limit itself passes
             self.expect(c.ask(self.chunked({}, b"x" * 4096, 500)), 400, b"fail")
 
-    def test_http__length_over_the_limit_is_answered_at_once(self):
+    def test_http__length_far_over_the_limit_is_answered_at_once(self):
         """A client must send a gigabyte to learn that it is too much."""
-        for size in (4097, 1 << 30):
+        for size in (1 << 30, 1 << 33, 1 << 62):
             head = raw(ALIPAY, {"Content-Length": size}, b"", length=False)
             with self.daemon.connect() as c:
                 reply = self.expect(c.ask(head), 413, b"body too large", "text/plain")
@@ -170,9 +170,15 @@ class Framing(Case):
 
     def test_http__over_long_body_that_is_sent_is_answered(self):
         """A client that sends it all the same sees a reset and no status."""
-        for size in (4097, 60000):
+        for size in (4097, 60000, 1 << 20, 2 << 20):
+            for _ in range(5):
+                with self.daemon.connect() as c:
+                    reply = c.ask(raw(ALIPAY, {}, b"x" * size))
+                    self.expect(reply, 413, b"body too large", "text/plain")
+                    self.assertTrue(c.is_closed())
             with self.daemon.connect() as c:
-                self.expect(c.ask(raw(ALIPAY, {}, b"x" * size)), 413)
+                self.expect(c.ask(raw("/nowhere", {}, b"x" * size)), 404)
+                self.expect(c.ask(raw(ALIPAY, {}, b"x", method="PUT")), 405)
 
     def test_http__expect_continue(self):
         """A client waits for 100 Continue for ever, or sends what is refused."""
@@ -207,14 +213,61 @@ class Framing(Case):
             self.expect(c.ask(data), 400, content_type="application/json")
         self.assertEqual(events_of("FS1"), [])
 
+    def receipt(self, trick):
+        """(verdict, status, body_bytes, raw's length) of the one from there."""
+        rows = []
+
+        def there():
+            rows[:] = psql("SELECT verdict, status, body_bytes, length(raw) FROM"
+                           f" paynotify.receipts WHERE peer = '{trick}'")
+            return rows
+        harness.eventually(there, f"a receipt of {trick}")
+        self.assertEqual(len(rows), 1)
+        return rows[0]
+
     def test_http__refusals_get_a_receipt(self):
-        """What was refused before it was read leaves no trace."""
-        head = raw(ALIPAY, {"Content-Length": 9999}, b"", length=False)
+        """What was refused before it was read leaves no trace, or a wrong length."""
+        forged, body = self.signer.alipay(change={"body": "x" * 2500}, forge=True)
+        many = {f"X-{i}": "1" for i in range(110)}
+        for peer, data, status, expected in (
+                ("192.0.2.1", {"Content-Length": 1 << 33}, 413, [str((1 << 31) - 1), "0"]),
+                ("192.0.2.2", {"Content-Length": 1 << 30}, 413, [str(1 << 30), "0"]),
+                ("192.0.2.3", {"Content-Length": 9999, "Expect": "100-continue"}, 413,
+                 ["9999", "0"])):
+            head = raw(ALIPAY, {**data, "X-Forwarded-For": peer}, b"", length=False)
+            with self.daemon.connect() as c:
+                self.expect(c.ask(head), status)
+            self.assertEqual(self.receipt(peer), ["malformed", str(status), *expected])
+        for peer, data, expected in (
+                ("192.0.2.4", raw(ALIPAY, {"X-Forwarded-For": "192.0.2.4"}, b"x" * 9999),
+                 ["malformed", "413", "9999", "0"]),
+                ("192.0.2.5", self.chunked({"X-Forwarded-For": "192.0.2.5"}, b"x" * 9999, 500),
+                 ["malformed", "413", "9999", "2048"]),
+                ("192.0.2.6", raw(ALIPAY, {**forged, "X-Forwarded-For": "192.0.2.6"}, body),
+                 ["bad_signature", "401", str(len(body)), "2048"]),
+                ("192.0.2.7", raw(ALIPAY, {"X-Forwarded-For": "192.0.2.7"}, b"xyz",
+                                  method="PUT"), ["malformed", "405", "3", "0"])):
+            with self.daemon.connect() as c:
+                self.expect(c.ask(data), int(expected[1]))
+            self.assertEqual(self.receipt(peer), expected)
+        before = psql("SELECT count(*) FROM paynotify.receipts WHERE status = 431")
         with self.daemon.connect() as c:
-            self.expect(c.ask(head), 413)
-        harness.eventually(lambda: psql(
-            "SELECT 1 FROM paynotify.receipts WHERE reason LIKE 'body over%'"),
-            "a receipt of the 413")
+            self.expect(c.ask(raw(ALIPAY, many, b"")), 431, b"too many headers")
+        harness.eventually(lambda: before != psql(
+            "SELECT count(*) FROM paynotify.receipts WHERE status = 431"),
+            "a receipt of the 431")
+
+    def test_http__no_receipt_without_an_account(self):
+        """A scanner fills the receipts, or is not seen at all."""
+        before = self.daemon.metric("paynotify_not_found_total")
+        with self.daemon.connect() as c:
+            self.expect(c.ask(raw("/scan", {"X-Forwarded-For": "192.0.2.8"}, b"")), 404)
+            self.expect(c.ask(raw(ALIPAY, {"X-Forwarded-For": "192.0.2.9"}, b"",
+                                  method="PUT")), 405)
+        self.receipt("192.0.2.9")  # so the other's would be there too
+        self.assertEqual(psql("SELECT 1 FROM paynotify.receipts WHERE peer = '192.0.2.8'"),
+                         [])
+        self.assertEqual(self.daemon.metric("paynotify_not_found_total"), before + 1)
 
     def test_http__too_many_headers(self):
         """Headers without end are kept in memory."""

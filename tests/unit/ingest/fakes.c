@@ -118,7 +118,9 @@ pn_verdict_name(enum pn_verdict verdict)
 
 struct pn_submission *submitted;
 int store_full, refusals, refusal_status;
-size_t refusal_body_len;
+size_t refusal_body_len, refusal_headers_len;
+uint64_t refusal_body_bytes;
+char refusal_verdict[32], refusal_reason[128];
 
 int
 pn_store_submit(struct pn_store *store, struct pn_submission *submission)
@@ -138,6 +140,12 @@ pn_store_refuse(struct pn_store *store, const struct pn_refusal *refusal)
 	refusals++;
 	refusal_status = refusal->status;
 	refusal_body_len = refusal->body.len;
+	refusal_headers_len = refusal->headers.len;
+	refusal_body_bytes = refusal->body_bytes;
+	(void)snprintf(refusal_verdict, sizeof(refusal_verdict), PN_STR_FMT,
+	    PN_STR_ARG(refusal->verdict));
+	(void)snprintf(refusal_reason, sizeof(refusal_reason), PN_STR_FMT,
+	    PN_STR_ARG(refusal->reason));
 }
 
 /* -- a caller ------------------------------------------------------------------- */

@@ -21,7 +21,9 @@ extern struct pn_event fake_event;
 /* What the store was given, and whether it takes anything. */
 extern struct pn_submission *submitted;
 extern int store_full, refusals, refusal_status;
-extern size_t refusal_body_len;
+extern size_t refusal_body_len, refusal_headers_len;
+extern uint64_t refusal_body_bytes;
+extern char refusal_verdict[32], refusal_reason[128];
 
 /* A caller with three accounts: shop1, shop2, a-b_9. */
 struct world {

@@ -13,6 +13,8 @@
 
 #include <cmocka.h>
 
+#include "paynotify/metrics.h"
+
 /* -- tests ----------------------------------------------------------------------- */
 
 /* A request finds another account, or one that is not there. */
@@ -259,7 +261,8 @@ test_ingest__unverified_requests_never_reach_the_statement(void **state)
 	assert_int_equal(refusal_status, 200);
 }
 
-/* A flood is written down, or a genuine notification is refused for it. */
+/* A flood leaves no receipts, or bodies by the gigabyte; or a genuine notification
+ * is refused for it. */
 static void
 test_ingest__rate_limit_is_asked_for_unverified_ones_only(void **state)
 {
@@ -269,7 +272,13 @@ test_ingest__rate_limit_is_asked_for_unverified_ones_only(void **state)
 	tell(PN_VERDICT_BAD_SIGNATURE, false);
 	pn_ingest_submit(w->ingest, &w->job);
 	expect(w, PN_OUTCOME_RATE_LIMITED);
-	assert_int_equal(refusals, 0);
+	assert_int_equal(refusals, 1);
+	assert_int_equal(
+	    refusal_status, fake_status_of(PN_OUTCOME_RATE_LIMITED));
+	assert_string_equal(refusal_verdict, "rate_limited");
+	assert_string_equal(refusal_reason, "because");
+	assert_int_equal(refusal_body_bytes, 4);
+	assert_int_equal(refusal_body_len + refusal_headers_len, 0);
 	tell(PN_VERDICT_ACCEPTED, true);
 	pn_ingest_submit(w->ingest, &w->job);
 	store_says(PN_STORE_RECORDED);
@@ -326,9 +335,9 @@ test_ingest__reply_that_fails_is_never_a_success(void **state)
 	expect(w, PN_OUTCOME_SUCCESS);
 }
 
-/* What was refused half read leaves no trace, or too much of one. */
+/* What was refused half read leaves no trace, or one with a wrong length. */
 static void
-test_ingest__refusals_before_the_body_leave_a_capped_receipt(void **state)
+test_ingest__refusals_before_the_body_leave_a_receipt(void **state)
 {
 	struct world *w = *state;
 	char body[PN_REFUSAL_BODY_BYTES_MAX + 100];
@@ -339,16 +348,43 @@ test_ingest__refusals_before_the_body_leave_a_capped_receipt(void **state)
 	assert_int_equal(w->job.outcome, PN_OUTCOME_MALFORMED);
 	assert_int_equal(refusals, 1);
 	assert_int_equal(refusal_status, 413);
-	assert_int_equal(refusal_body_len, PN_REFUSAL_BODY_BYTES_MAX);
+	assert_int_equal(refusal_body_len, sizeof(body)); /* the store cuts */
+	assert_int_equal(refusal_body_bytes, sizeof(body));
+	w->job.body_bytes = 1 << 30; /* announced */
+	pn_ingest_refuse(w->ingest, &w->job, PN_REFUSE_BODY_OVER_LIMIT);
+	assert_int_equal(refusal_body_bytes, 1 << 30);
 	pn_ingest_refuse(w->ingest, &w->job, PN_REFUSE_LENGTH_AMBIGUOUS);
-	assert_int_equal(refusals, 2);
+	assert_int_equal(refusals, 3);
 	assert_int_equal(refusal_status, 200); /* the dialect of "<" */
 	pn_ingest_refuse(w->ingest, &w->job, PN_REFUSE_QUEUE_FULL);
 	assert_int_equal(w->job.outcome, PN_OUTCOME_UNAVAILABLE);
+	assert_int_equal(refusals, 3);
+	assert_int_equal(w->done, 0);
+}
+
+/* A wrong method, or a head that was not read, leaves no trace. */
+static void
+test_ingest__refusals_of_the_head_leave_a_receipt(void **state)
+{
+	struct world *w = *state;
+	int64_t requests = pn_metric_get(PN_METRIC_REQUESTS);
+
+	pn_ingest_refuse(w->ingest, &w->job, PN_REFUSE_METHOD);
+	assert_int_equal(refusals, 1);
+	assert_int_equal(refusal_status, 405);
+	assert_string_equal(
+	    refusal_reason, "not a POST: a notification comes in a body");
+	assert_int_equal(pn_metric_get(PN_METRIC_REQUESTS), requests);
+	pn_ingest_refuse(w->ingest, &w->job, PN_REFUSE_HEADERS);
 	assert_int_equal(refusals, 2);
+	assert_int_equal(refusal_status, 431);
+	assert_true(refusal_body_len > 0);
+	/* Of a flood too, but without what it sends. */
 	w->limited = true;
-	pn_ingest_refuse(w->ingest, &w->job, PN_REFUSE_BODY_OVER_LIMIT);
-	assert_int_equal(refusals, 2);
+	pn_ingest_refuse(w->ingest, &w->job, PN_REFUSE_HEADERS);
+	assert_int_equal(refusals, 3);
+	assert_int_equal(refusal_status, 431);
+	assert_int_equal(refusal_body_len + refusal_headers_len, 0);
 	assert_int_equal(w->done, 0);
 }
 
@@ -371,8 +407,8 @@ main(void)
 		TEST(test_ingest__rate_limit_is_asked_for_unverified_ones_only),
 		TEST(test_ingest__what_cannot_be_recorded_is_unavailable),
 		TEST(test_ingest__reply_that_fails_is_never_a_success),
-		TEST(
-		    test_ingest__refusals_before_the_body_leave_a_capped_receipt),
+		TEST(test_ingest__refusals_before_the_body_leave_a_receipt),
+		TEST(test_ingest__refusals_of_the_head_leave_a_receipt),
 	};
 
 	pn_log_set_level(PN_LOG_ERR);
