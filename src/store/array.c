@@ -185,6 +185,18 @@ pn_array_finish(struct pn_array *array)
 	return (struct pn_str){ at, array->count == 0 ? 12 : array->buf.len };
 }
 
+struct pn_str
+pn_array_only(const struct pn_array *array)
+{
+	const char *at = array->buf.data + HEADER_BYTES;
+
+	assert(!pn_array_failed(array));
+	assert(array->count + array->nulls_behind == 1);
+	if (array->count == 0)
+		return (struct pn_str){ NULL, 0 };
+	return (struct pn_str){ at + 4, array->buf.len - HEADER_BYTES - 4 };
+}
+
 bool
 pn_array_failed(const struct pn_array *array)
 {

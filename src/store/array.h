@@ -23,6 +23,7 @@ enum pn_array_type {
 	PN_ARRAY_JSON = 114,
 	PN_ARRAY_TIMESTAMPTZ = 1184,
 	PN_ARRAY_UUID = 2950,
+	PN_ARRAY_JSONB = 3802,
 };
 
 struct pn_array {
@@ -53,6 +54,8 @@ void pn_array_add_moment(struct pn_array *array, int64_t us);
 
 /* Writes the header; what is returned lives until the next change. */
 struct pn_str pn_array_finish(struct pn_array *array);
+/* The value of its only member, after pn_array_finish(); data NULL: NULL. */
+struct pn_str pn_array_only(const struct pn_array *array);
 bool pn_array_failed(const struct pn_array *array);
 
 #endif

@@ -135,12 +135,13 @@ pn_batch_finish(struct pn_batch *batch, size_t array_count)
 
 int
 pn_batch_send(struct pn_batch *batch, struct pn_conn *conn, const char *name,
-    int count, PGresult **ret_result, struct pn_error *ret_error)
+    size_t first, size_t end, PGresult **ret_result, struct pn_error *ret_error)
 {
-	struct pn_params params = { count, batch->values, batch->lengths,
-		batch->formats };
+	struct pn_params params = { (int)(end - first), batch->values + first,
+		batch->lengths + first, batch->formats + first };
 	char full_name[NAME_BYTES];
 
+	assert(first < end && end <= PN_BATCH_PARAMS_MAX);
 	(void)snprintf(full_name, sizeof(full_name), "%s%s", name,
 	    batch->resubmitted ? "_resubmitted" : "");
 	return pn_conn_run(conn, full_name, &params, ret_result, ret_error);
@@ -153,6 +154,7 @@ pn_batch_prepare(struct pn_conn *conn, struct pn_error *ret_error)
 		const char *name, *sql;
 	} all[] = {
 		{ "ingest", pn_sql_ingest },
+		{ "ingest_one", pn_sql_ingest_one },
 		{ "ingest_resubmitted", pn_sql_ingest_resubmitted },
 		{ "quarantine", pn_sql_quarantine },
 		{ "quarantine_resubmitted", pn_sql_quarantine_resubmitted },

@@ -15,9 +15,10 @@ int pn_batch_set(struct pn_batch *batch, size_t at, const void *data,
 /* The arrays, and behind them require_sync. -ENOMEM */
 int pn_batch_finish(struct pn_batch *batch, size_t array_count) PN_MUSTCHECK;
 /* Runs the statement of this name, or its _resubmitted form when a member may
- * be stored already. As pn_conn_run(). */
+ * be stored already, with the parameters from first to before end. As
+ * pn_conn_run(). */
 int pn_batch_send(struct pn_batch *batch, struct pn_conn *conn,
-    const char *name, int count, PGresult **ret_result,
+    const char *name, size_t first, size_t end, PGresult **ret_result,
     struct pn_error *ret_error) PN_MUSTCHECK;
 
 #endif

@@ -146,7 +146,8 @@ run(struct pn_batch *batch, struct pn_conn *conn, bool *ret_taken,
 	r = pn_batch_finish(batch, P_ARRAYS);
 	if (r < 0)
 		return pn_error_set(error, r, "out of memory");
-	r = pn_batch_send(batch, conn, "quarantine", P_COUNT, &result, error);
+	r = pn_batch_send(
+	    batch, conn, "quarantine", 0, P_COUNT, &result, error);
 	if (r != 0)
 		return r;
 	assert(PQntuples(result) == 1);

@@ -11,6 +11,7 @@ extern const char pn_sql_event[];
 extern const char pn_sql_events_newest[];
 extern const char pn_sql_events_oldest[];
 extern const char pn_sql_ingest[];
+extern const char pn_sql_ingest_one[];
 extern const char pn_sql_ingest_resubmitted[];
 extern const char pn_sql_keys[];
 extern const char pn_sql_partitions[];

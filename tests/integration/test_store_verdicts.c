@@ -233,6 +233,27 @@ test_store__takes_a_notification_that_repeats_itself(void **state)
 	    1);
 }
 
+/* If it failed: an application would see a refund before its payment. */
+static void
+test_store__records_events_in_order_of_arrival(void **state)
+{
+	struct fixture *f = *state;
+	struct note note;
+
+	/* The order of the keys is another. */
+	note_init(&note, "m", 100);
+	note_add_refund(&note, "z", "r1");
+	note_add_refund(&note, "b", "r2");
+	submit(f->store, &note);
+	assert_int_equal(note_wait(&note), PN_STORE_RECORDED);
+	note_done(&note);
+	assert_int_equal(
+	    db(f->db, "SELECT count(*) FROM paynotify.events "
+		      "WHERE seq = CASE key WHEN 'webhook:alipay:m' THEN 1 "
+		      "WHEN 'webhook:alipay:z:refund:r1' THEN 2 ELSE 3 END"),
+	    3);
+}
+
 /* If it failed: a tenant could take or see another's keys. */
 static void
 test_store__keeps_tenants_apart(void **state)
@@ -264,6 +285,7 @@ main(void)
 		TEST(test_store__archives_only_expired_completed_webhook_keys),
 		TEST(test_store__records_all_events_of_a_notification),
 		TEST(test_store__takes_a_notification_that_repeats_itself),
+		TEST(test_store__records_events_in_order_of_arrival),
 		TEST(test_store__keeps_tenants_apart),
 	};
 

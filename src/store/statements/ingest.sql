@@ -3,24 +3,30 @@
 -- quarantine.sql comes next), 3 again (lost a race whose winner this snapshot
 -- cannot see).
 --
--- $1 to $18 are arrays with one member an element (an event), $19 to $31 with
--- one a notification; an element names its notification by index. Wide members
+-- $1 to $19 are arrays with one member an element (an event), $20 to $32 with
+-- one a notification; an element has its own index (pos), that of its
+-- notification (n), and its place in the order of arrival (ord). Most members
 -- are fetched by index where they are stored, never carried through a join.
+--
+-- Elements come in the order of their keys, and keys are claimed in the order
+-- in which they come: one order, so that writers never deadlock. The events are
+-- recorded in the order of arrival.
 WITH e AS MATERIALIZED (
-	SELECT u.ord, u.n, u.tenant, u.path, u.key, u.hash,
+	SELECT u.pos, u.ord, u.n, u.tenant, u.path, u.key, u.hash,
 		-- The permanent tier: NULL when the key is not there.
 		(SELECT CASE WHEN a.request_hash = u.hash THEN 1 ELSE 2 END
 		FROM paynotify.idempotency_archive a
 		WHERE a.tenant = u.tenant AND a.digest = u.digest) AS archived
-	FROM (SELECT unnest($1::int4[]) AS ord,
-			unnest($2::int4[]) AS n,
-			unnest($3::text[] COLLATE "C") AS tenant,
-			unnest($4::text[] COLLATE "C") AS path,
-			unnest($5::text[] COLLATE "C") AS key,
-			unnest($6::bytea[]) AS digest,
-			unnest($7::bytea[]) AS hash
+	FROM (SELECT unnest($1::int4[]) AS pos,
+			unnest($2::int4[]) AS ord,
+			unnest($3::int4[]) AS n,
+			unnest($4::text[] COLLATE "C") AS tenant,
+			unnest($5::text[] COLLATE "C") AS path,
+			unnest($6::text[] COLLATE "C") AS key,
+			unnest($7::bytea[]) AS digest,
+			unnest($8::bytea[]) AS hash
 		-- require_sync: nothing at all where no standby is named.
-		WHERE NOT $32::bool
+		WHERE NOT $33::bool
 			OR current_setting('synchronous_standby_names') <> ''
 	) u
 ), claimed AS (
@@ -28,14 +34,13 @@ WITH e AS MATERIALIZED (
 		request_hash, state, response_status, response_body,
 		completed_at, created_at, expires_at)
 	SELECT e.tenant, e.path, e.key, e.hash, 'COMPLETED', 200,
-		($19::bytea[])[e.n], now(), now(), now() + $33::interval
+		($20::bytea[])[e.n], now(), now(), now() + $34::interval
 	FROM e
 	WHERE e.archived IS NULL
-	ORDER BY e.tenant, e.path, e.key -- one order: writers never deadlock
 	ON CONFLICT DO NOTHING
 	RETURNING tenant, request_path, key, request_hash
 ), judged AS MATERIALIZED (
-	SELECT e.ord, e.n, CASE
+	SELECT e.pos, e.n, CASE
 		WHEN c.request_hash = e.hash THEN 0
 		-- One notification that contradicts itself.
 		WHEN c.key IS NOT NULL THEN 2
@@ -49,22 +54,22 @@ WITH e AS MATERIALIZED (
 	FROM e
 	LEFT JOIN claimed c ON c.key = e.key AND c.tenant = e.tenant
 		AND c.request_path = e.path
+	ORDER BY e.ord
 ), recorded AS (
 	INSERT INTO paynotify.event_log (received_at, id, receipt_id, livemode,
 		type, provider, tenant, account, key, request_hash,
 		out_trade_no, transaction_id, amount, order_amount,
 		currency, refund, occurred_at)
-	SELECT now(), ($8::uuid[])[j.ord], ($20::uuid[])[j.n],
-		($9::bool[])[j.ord], ($10::text[])[j.ord], ($21::text[])[j.n],
-		($3::text[])[j.ord], ($11::text[])[j.ord],
-		($5::text[])[j.ord], ($7::bytea[])[j.ord],
-		($12::text[])[j.ord], ($13::text[])[j.ord],
-		($14::int8[])[j.ord], ($15::int8[])[j.ord],
-		($16::text[])[j.ord], ($17::text[])[j.ord]::jsonb,
-		($18::timestamptz[])[j.ord]
+	SELECT now(), ($9::uuid[])[j.pos], ($21::uuid[])[j.n],
+		($10::bool[])[j.pos], ($11::text[])[j.pos], ($22::text[])[j.n],
+		($4::text[])[j.pos], ($12::text[])[j.pos],
+		($6::text[])[j.pos], ($8::bytea[])[j.pos],
+		($13::text[])[j.pos], ($14::text[])[j.pos],
+		($15::int8[])[j.pos], ($16::int8[])[j.pos],
+		($17::text[])[j.pos], ($18::jsonb[])[j.pos],
+		($19::timestamptz[])[j.pos]
 	FROM judged j
 	WHERE j.verdict = 0
-	ORDER BY j.ord -- so that seq follows arrival
 ), worst AS MATERIALIZED (
 	SELECT j.n, max(j.verdict) AS verdict, min(j.verdict) = 0 AS fresh
 	FROM judged j
@@ -72,23 +77,23 @@ WITH e AS MATERIALIZED (
 ), kept AS (
 	INSERT INTO paynotify.evidence (receipt_id, received_at, provider,
 		tenant, headers, body, key_fingerprint, payload)
-	SELECT ($20::uuid[])[w.n], now(), ($21::text[])[w.n],
-		($22::text[])[w.n], ($26::text[])[w.n], ($27::bytea[])[w.n],
-		($28::bytea[])[w.n], ($29::text[])[w.n]
+	SELECT ($21::uuid[])[w.n], now(), ($22::text[])[w.n],
+		($23::text[])[w.n], ($27::text[])[w.n], ($28::bytea[])[w.n],
+		($29::bytea[])[w.n], ($30::text[])[w.n]
 	FROM worst w
 	WHERE w.fresh
 ), received AS (
 	INSERT INTO paynotify.receipts (id, received_at, provider, tenant,
 		request_path, peer, notify_id, out_trade_no, verdict, status,
 		body_bytes)
-	SELECT r.id, now(), ($21::text[])[r.n],
-		($22::text[])[r.n], ($23::text[])[r.n], ($24::text[])[r.n],
-		($25::text[])[r.n], ($30::text[])[r.n],
+	SELECT r.id, now(), ($22::text[])[r.n],
+		($23::text[])[r.n], ($24::text[])[r.n], ($25::text[])[r.n],
+		($26::text[])[r.n], ($31::text[])[r.n],
 		CASE r.verdict WHEN 0 THEN 'recorded' ELSE 'duplicate' END,
-		200, ($31::int4[])[r.n]
-	FROM (SELECT w.n, w.verdict, ($20::uuid[])[w.n] AS id FROM worst w) r
+		200, ($32::int4[])[r.n]
+	FROM (SELECT w.n, w.verdict, ($21::uuid[])[w.n] AS id FROM worst w) r
 	WHERE r.verdict < 2 -- the others have a statement to come
 		--RESUBMITTED--
 )
-SELECT j.ord, j.verdict FROM judged j
+SELECT j.pos, j.verdict FROM judged j
 --WAITED--
