@@ -230,8 +230,10 @@ settle_ingested(struct pn_writer *writer)
 		    batch->members[member], batch->verdicts[i], &fates[member]);
 	}
 	count_settled(batch, fates);
-	for (size_t i = 0; i < batch->count; i++)
+	for (size_t i = 0; i < batch->count; i++) {
 		conflicts |= fates[i] == PN_FATE_LATER;
+		batch->members[i]->attempts += fates[i] == PN_FATE_BACK;
+	}
 	pn_settle(writer, batch->members, batch->count, fates);
 	return conflicts ? quarantine_conflicts(writer, fates) : 0;
 }

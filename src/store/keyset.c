@@ -31,11 +31,13 @@ find(const struct pn_keyset *set, const unsigned char *id)
 	return i;
 }
 
-bool
-pn_keyset_has(
-    const struct pn_keyset *set, const unsigned char id[PN_KEYSET_ID_BYTES])
+struct pn_keyset_slot *
+pn_keyset_find(
+    struct pn_keyset *set, const unsigned char id[PN_KEYSET_ID_BYTES])
 {
-	return set->slots[find(set, id)].used;
+	struct pn_keyset_slot *slot = &set->slots[find(set, id)];
+
+	return slot->used ? slot : NULL;
 }
 
 void
@@ -45,7 +47,7 @@ pn_keyset_add(struct pn_keyset *set, const unsigned char id[PN_KEYSET_ID_BYTES])
 
 	if (slot->used)
 		return;
-	slot->used = true;
+	*slot = (struct pn_keyset_slot){ .used = true };
 	memcpy(slot->id, id, PN_KEYSET_ID_BYTES);
 	set->count++;
 }

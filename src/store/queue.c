@@ -11,6 +11,16 @@
  * not before its time, and at most every other batch is such a one: it must not
  * hold up the others.
  *
+ * A key that is locked elsewhere (a paused daemon) must cost the others one
+ * batch, not one for each redelivery of it. So whoever goes back `alone` keeps
+ * its keys reserved until it is settled or expires, and its copies wait behind
+ * it; they are `alone` from then on, since the lock may outlast the first. Of
+ * such copies only PN_COPIES_MAX wait: more would hide what is behind them, and
+ * gain nothing.
+ *
+ * Invariant: what is in the queue and RESERVED has its keys in flight; what is
+ * in the queue and not RESERVED has not put any there.
+ *
  * What this does not do: lock. The caller holds the store's lock.
  */
 #include <assert.h>
@@ -24,6 +34,8 @@ pn_queue_init(struct pn_queue *queue)
 {
 	queue->first = NULL;
 	queue->last = &queue->first;
+	queue->refused = NULL;
+	queue->news = false;
 }
 
 static void
@@ -61,23 +73,85 @@ pn_queue_append(struct pn_queue *queue, struct pn_submission *s)
 	link_at(queue, queue->last, s);
 }
 
+/* Its keys are free. */
+static void
+free_keys(struct pn_queue *queue, const struct pn_submission *s)
+{
+	struct pn_keyset_slot *slot;
+
+	for (size_t i = 0; i < s->event_count; i++) {
+		slot = pn_keyset_find(&queue->in_flight, s->events[i].id);
+		if (slot == NULL)
+			continue; /* twice in one notification */
+		queue->news |= slot->wanted;
+		pn_keyset_remove(&queue->in_flight, s->events[i].id);
+	}
+}
+
+void
+pn_queue_settle(struct pn_queue *queue, const struct pn_submission *s)
+{
+	assert((atomic_load(&s->state) & PN_STATE_SENT) != 0);
+	free_keys(queue, s);
+}
+
 void
 pn_queue_return(struct pn_queue *queue, struct pn_submission *s)
 {
 	struct pn_submission **at = &queue->first;
+	struct pn_keyset_slot *slot;
 
+	assert((atomic_load(&s->state) & PN_STATE_SENT) != 0);
+	if (!s->alone)
+		free_keys(queue, s);
+	for (size_t i = 0; s->alone && i < s->event_count; i++) {
+		slot = pn_keyset_find(&queue->in_flight, s->events[i].id);
+		assert(slot != NULL);
+		slot->held = true;
+	}
+	atomic_store(&s->state, s->alone ? PN_STATE_RESERVED : 0);
+	queue->news = true;
 	/* Bounded by the queue; short, since s is among the oldest. */
 	while (*at != NULL && (*at)->deadline_us < s->deadline_us)
 		at = &(*at)->next;
 	link_at(queue, at, s);
 }
 
-static bool
-is_blocked(const struct pn_queue *queue, const struct pn_submission *s)
+/* The key in flight that s has to wait for; NULL: none. */
+static struct pn_keyset_slot *
+blocker(struct pn_queue *queue, const struct pn_submission *s)
 {
-	for (size_t i = 0; i < s->event_count; i++)
-		if (pn_keyset_has(&queue->in_flight, s->events[i].id))
-			return true;
+	struct pn_keyset_slot *slot;
+
+	if ((atomic_load(&s->state) & PN_STATE_RESERVED) != 0)
+		return NULL;
+	for (size_t i = 0; i < s->event_count; i++) {
+		slot = pn_keyset_find(&queue->in_flight, s->events[i].id);
+		if (slot == NULL)
+			continue;
+		slot->wanted = true;
+		return slot;
+	}
+	return NULL;
+}
+
+/* Lets a copy of a held key wait, or refuses it. False: it left the queue. */
+static bool
+wait_for_held(struct pn_queue *queue, struct pn_keyset_slot *slot,
+    struct pn_submission **at)
+{
+	struct pn_submission *s = *at;
+
+	assert(!s->alone);
+	if (slot->waiting < PN_COPIES_MAX) {
+		slot->waiting++;
+		s->alone = true;
+		queue->alone_count++;
+		return true;
+	}
+	unlink_at(queue, at);
+	s->next = queue->refused;
+	queue->refused = s;
 	return false;
 }
 
@@ -104,7 +178,7 @@ take_alone(struct pn_queue *queue, struct pn_batch *batch, int64_t now_us,
 
 	for (; (s = *at) != NULL && looked < PN_QUEUE_LOOK_MAX; looked++) {
 		if (s->alone && s->retry_at_us <= now_us &&
-		    !is_blocked(queue, s)) {
+		    blocker(queue, s) == NULL) {
 			take(queue, batch, at);
 			return true;
 		}
@@ -120,10 +194,16 @@ static void
 take_company(struct pn_queue *queue, struct pn_batch *batch)
 {
 	struct pn_submission **at = &queue->first, *s;
+	struct pn_keyset_slot *slot;
 	size_t looked = 0;
 
-	for (; (s = *at) != NULL && looked < PN_QUEUE_LOOK_MAX; looked++) {
-		if (s->alone || is_blocked(queue, s)) {
+	while ((s = *at) != NULL && looked < PN_QUEUE_LOOK_MAX) {
+		slot = s->alone ? NULL : blocker(queue, s);
+		if (slot != NULL && slot->held &&
+		    !wait_for_held(queue, slot, at))
+			continue; /* the queue has become shorter */
+		looked++;
+		if (s->alone || slot != NULL) {
 			at = &s->next;
 			continue;
 		}
@@ -154,20 +234,21 @@ pn_queue_take(struct pn_queue *queue, struct pn_batch *batch, int64_t now_us,
 		(void)take_alone(queue, batch, now_us, ret_retry_at_us);
 }
 
-void
-pn_queue_settle(struct pn_queue *queue, const struct pn_submission *s)
-{
-	for (size_t i = 0; i < s->event_count; i++)
-		pn_keyset_remove(&queue->in_flight, s->events[i].id);
-}
-
 struct pn_submission *
 pn_queue_take_expired(struct pn_queue *queue, int64_t now_us)
 {
-	struct pn_submission *s = queue->first;
+	struct pn_submission *s = queue->refused;
 
+	if (s != NULL) {
+		queue->refused = s->next;
+		s->next = NULL;
+		return s;
+	}
+	s = queue->first;
 	if (s == NULL || s->deadline_us > now_us)
 		return NULL;
 	unlink_at(queue, &queue->first);
+	if ((atomic_load(&s->state) & PN_STATE_RESERVED) != 0)
+		free_keys(queue, s);
 	return s;
 }

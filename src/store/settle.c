@@ -5,6 +5,11 @@
  * Whoever has timed out meanwhile was answered by the timer and is only
  * released here, or by the timer if its answer has not returned yet.
  *
+ * Whoever goes back goes until its deadline, however often locks or lost
+ * connections stand in its way; only lost races are counted, since no holder of
+ * a lock explains many of them. What goes back or becomes free is news for an
+ * idle writer: this one may be about to wait for a connection.
+ *
  * Invariant: every member of writer->sent is settled exactly once.
  */
 #include <assert.h>
@@ -41,20 +46,18 @@ settle_locked(
 	bool expired;
 
 	forget(writer, s);
-	pn_queue_settle(&store->queue, s);
 	expired = (atomic_load(&s->state) & PN_STATE_EXPIRED) != 0;
-	if (fate == PN_FATE_BACK && !expired &&
-	    ++s->attempts > PN_ATTEMPTS_MAX) {
+	if (fate == PN_FATE_BACK && !expired && s->attempts > PN_RACES_MAX) {
 		pn_log_gated(&limit_gate, LOG_INTERVAL_US, PN_LOG_ERR, NULL,
-		    "gave up a notification after %u attempts", s->attempts);
+		    "gave up a notification that lost %u races", s->attempts);
 		s->verdict = PN_STORE_UNAVAILABLE;
 		fate = PN_FATE_DONE;
 	}
 	if (fate == PN_FATE_BACK && !expired) {
-		atomic_store(&s->state, 0);
 		pn_queue_return(&store->queue, s);
 		return false;
 	}
+	pn_queue_settle(&store->queue, s);
 	assert(store->outstanding > 0);
 	if (--store->outstanding == 0)
 		pthread_cond_broadcast(&store->drained);
@@ -89,6 +92,7 @@ pn_settle(struct pn_writer *writer, struct pn_submission *const *members,
 	for (size_t i = count; i-- > 0;)
 		over[i] = fates[i] != PN_FATE_LATER &&
 			  settle_locked(writer, members[i], fates[i]);
+	pn_store_wake_for_news(writer->store);
 	pthread_mutex_unlock(&writer->store->lock);
 	for (size_t i = 0; i < count; i++)
 		if (over[i])

@@ -23,7 +23,8 @@
 
 enum {
 	PN_QUEUE_LOOK_MAX = 1024, /* how far a writer looks past blocked ones */
-	PN_ATTEMPTS_MAX = 24,     /* of one submission, then UNAVAILABLE */
+	PN_RACES_MAX = 24,        /* one submission loses, then UNAVAILABLE */
+	PN_COPIES_MAX = 64,       /* that may wait for a key held elsewhere */
 	PN_EXPIRED_AT_ONCE = 128, /* what the timer takes in one go */
 };
 
@@ -34,7 +35,9 @@ enum {
 	PN_STATE_EXPIRED = 2,       /* the timer calls done() */
 	PN_STATE_DONE_RETURNED = 4, /* ... and it has returned */
 	PN_STATE_FINISHED = 8,      /* the writer is through with it */
+	PN_STATE_RESERVED = 16,     /* in the queue, and its keys in flight */
 };
+static_assert(PN_COPIES_MAX <= UINT8_MAX, "struct pn_keyset_slot counts them");
 
 struct pn_queue {
 	/* Waiting, in the order of their deadlines, which is that of arrival. */
@@ -42,7 +45,12 @@ struct pn_queue {
 	size_t weight;      /* elements in it */
 	size_t alone_count; /* submissions in it that go by themselves */
 	bool alone_is_next; /* they have every other batch at most */
-	/* Events that are with a writer. */
+	/* Something may be taken now that could not before: whoever sets it
+	 * under the lock wakes a writer before unlocking. */
+	bool news;
+	/* Too many of one key: for the timer to answer. */
+	struct pn_submission *refused;
+	/* Events that are with a writer, or reserved. */
 	struct pn_keyset in_flight;
 };
 
@@ -104,21 +112,24 @@ struct pn_store {
 /* queue.c; all under the lock. */
 void pn_queue_init(struct pn_queue *queue);
 void pn_queue_append(struct pn_queue *queue, struct pn_submission *s);
-/* Back to its place by deadline. */
+/* From a writer, back to its place by deadline. One that is alone keeps its
+ * keys. */
 void pn_queue_return(struct pn_queue *queue, struct pn_submission *s);
 /* Moves what may go together into the empty batch, marks it SENT and its keys
  * in flight. *ret_retry_at_us: when something that waits for its time may be
  * taken, INT64_MAX if there is none. */
 void pn_queue_take(struct pn_queue *queue, struct pn_batch *batch,
     int64_t now_us, int64_t *ret_retry_at_us);
-/* Its keys are with no writer any more. */
+/* From a writer, for good: its keys are free. */
 void pn_queue_settle(struct pn_queue *queue, const struct pn_submission *s);
-/* Unlinks the first one if its deadline has passed; NULL otherwise. */
+/* Unlinks one that was refused or whose deadline has passed; NULL: none. */
 struct pn_submission *
 pn_queue_take_expired(struct pn_queue *queue, int64_t now_us);
 
 /* Wakes a writer if one is idle; under the lock. */
 void pn_store_wake(struct pn_store *store);
+/* The same, if the queue has news. */
+void pn_store_wake_for_news(struct pn_store *store);
 
 /* writer.c, timer.c: thread functions. */
 void *pn_writer_main(void *payload); /* its struct pn_writer */

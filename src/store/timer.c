@@ -49,6 +49,7 @@ collect(struct pn_store *store, int64_t now_us, struct expired *expired)
 		if (--store->outstanding == 0)
 			pthread_cond_broadcast(&store->drained);
 	}
+	pn_store_wake_for_news(store);
 	for (w = store->writers; w < store->writers + store->writer_count; w++)
 		for (size_t i = 0; i < w->sent_count &&
 				   expired->sent_count < PN_EXPIRED_AT_ONCE;

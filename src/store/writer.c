@@ -33,6 +33,14 @@ pn_store_wake(struct pn_store *store)
 	pthread_cond_signal(&store->work);
 }
 
+void
+pn_store_wake_for_news(struct pn_store *store)
+{
+	if (store->queue.news)
+		pn_store_wake(store);
+	store->queue.news = false;
+}
+
 /* Waits to be woken, at most until the time given. Under the lock. */
 static void
 sleep_until(struct pn_store *store, int64_t until_us)
