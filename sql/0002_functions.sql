@@ -63,6 +63,12 @@ $$;
 -- waits for the lock takes its snapshot only afterwards (PostgreSQL locks the
 -- tables of a prepared statement before the snapshot it runs with), and one
 -- that runs already makes this function wait, shortly, or fail with 55P03.
+--
+-- While it holds or awaits the lock all receiving stands still. So what takes
+-- long comes before: the keys are chosen without the lock (the index may be full
+-- of dead entries that an old snapshot keeps), and behind a VACUUM, an ANALYZE
+-- or another janitor, which may take minutes, it fails at once (55P03) on a lock
+-- that conflicts with those but with no ingest.
 CREATE FUNCTION paynotify.archive_expired_keys(max_keys integer)
 RETURNS integer
 LANGUAGE plpgsql SECURITY DEFINER
@@ -71,21 +77,34 @@ SET lock_timeout = '50ms'
 SET enable_seqscan = off
 AS $$
 DECLARE
+	chosen tid[];
 	moved integer;
 BEGIN
-	-- The statement below must see what was committed before the lock.
+	-- The statement that moves must see what was committed before the lock.
 	IF current_setting('transaction_isolation') <> 'read committed' THEN
 		RAISE EXCEPTION 'keys are archived in READ COMMITTED only';
 	END IF;
+	chosen := ARRAY(
+		SELECT ctid FROM paynotify.idempotency_keys
+		WHERE expires_at <= now() AND state = 'COMPLETED'
+			AND lease_token IS NULL
+			AND starts_with(request_path, 'notify/')
+		ORDER BY expires_at LIMIT max_keys);
+	IF cardinality(chosen) = 0 THEN
+		RETURN 0;
+	END IF;
+	LOCK TABLE paynotify.idempotency_keys
+		IN SHARE UPDATE EXCLUSIVE MODE NOWAIT;
 	LOCK TABLE paynotify.idempotency_keys IN SHARE ROW EXCLUSIVE MODE;
 	WITH expired AS (
+		-- All conditions again: a row may have changed meanwhile, or its
+		-- place have another one, which is as good if they hold for it.
+		-- The first is written so that the index does not offer itself.
 		DELETE FROM paynotify.idempotency_keys
-		WHERE ctid = ANY (ARRAY(
-			SELECT ctid FROM paynotify.idempotency_keys
-			WHERE expires_at <= now() AND state = 'COMPLETED'
-				AND lease_token IS NULL
-				AND starts_with(request_path, 'notify/')
-			ORDER BY expires_at LIMIT max_keys))
+		WHERE ctid = ANY (chosen)
+			AND expires_at - now() <= interval '0'
+			AND state = 'COMPLETED' AND lease_token IS NULL
+			AND starts_with(request_path, 'notify/')
 		RETURNING tenant, request_path, key, request_hash, created_at
 	)
 	INSERT INTO paynotify.idempotency_archive
@@ -171,14 +190,20 @@ BEGIN
 	IF to_regrole('paynotify_receiver') IS NOT NULL THEN
 		GRANT USAGE ON SCHEMA paynotify TO paynotify_receiver;
 		GRANT SELECT ON paynotify.migrations TO paynotify_receiver;
-		GRANT INSERT ON paynotify.event_log, paynotify.evidence
+		GRANT INSERT ON paynotify.event_log, paynotify.evidence,
+			paynotify.idempotency_keys, paynotify.receipts,
+			paynotify.quarantine, paynotify.verifying_keys
 			TO paynotify_receiver;
-		-- RETURNING, ON CONFLICT and the look-ups need SELECT.
-		GRANT SELECT, INSERT ON paynotify.idempotency_keys,
-			paynotify.receipts, paynotify.quarantine,
-			paynotify.verifying_keys TO paynotify_receiver;
-		GRANT SELECT ON paynotify.idempotency_archive
-			TO paynotify_receiver;
+		-- What RETURNING and the look-ups read, and no more: no body, no
+		-- event, no address of anybody.
+		GRANT SELECT (tenant, request_path, key, request_hash)
+			ON paynotify.idempotency_keys TO paynotify_receiver;
+		GRANT SELECT (tenant, digest, request_hash)
+			ON paynotify.idempotency_archive TO paynotify_receiver;
+		GRANT SELECT (id, received_at)
+			ON paynotify.receipts TO paynotify_receiver;
+		GRANT SELECT (receipt_id)
+			ON paynotify.quarantine TO paynotify_receiver;
 		GRANT EXECUTE ON FUNCTION
 			paynotify.archive_expired_keys(integer),
 			paynotify.make_partitions(timestamptz)

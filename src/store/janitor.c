@@ -3,10 +3,10 @@
  * hundred at a time, and makes partitions once a day.
  *
  * The move takes a lock that keeps ingest statements out (sql/0002 says why),
- * so it must be short and must not insist: it waits 50 ms for the lock at most
- * and rests after each move for three times as long as the move took, so that
- * ingest has most of the time even when there is much to move. Any number of
- * janitors on one database do no harm.
+ * so it must be short and must not insist: it waits 50 ms for the lock at most,
+ * rests longer each time it did not get it, and rests after each move for three
+ * times as long as the move took, so that ingest has most of the time even when
+ * there is much to move. Any number of janitors on one database do no harm.
  */
 #include <assert.h>
 #include <errno.h>
@@ -21,7 +21,8 @@
 #include "store_internal.h"
 
 static const int64_t PERIOD_US = 2 * PN_SECOND_US;      /* nothing to move */
-static const int64_t BUSY_US = 500 * PN_MILLISECOND_US; /* lock not had */
+static const int64_t BUSY_US = 500 * PN_MILLISECOND_US; /* lock not had, */
+enum { BUSY_DOUBLINGS = 4 };                            /* then to 8 s */
 static const int64_t REST_MIN_US = 20 * PN_MILLISECOND_US;
 static const int64_t PARTITIONS_US = 24 * 3600 * PN_SECOND_US;
 static const int64_t LOG_INTERVAL_US = 600 * PN_SECOND_US;
@@ -33,6 +34,7 @@ struct pn_janitor {
 	pthread_t thread;
 	struct pn_conn conn;
 	struct pn_backoff backoff;
+	unsigned busy_count;      /* locks not had, one after another */
 	int64_t partitions_at_us; /* when they are due; monotonic */
 };
 
@@ -48,11 +50,14 @@ move_keys(
 	r = pn_conn_query(
 	    &janitor->conn, pn_sql_archive, &none, &result, error);
 	if (r > 0 && strcmp(janitor->conn.sqlstate, "55P03") == 0) {
-		*ret_rest_us = BUSY_US;
+		*ret_rest_us = BUSY_US << janitor->busy_count;
+		if (janitor->busy_count < BUSY_DOUBLINGS)
+			janitor->busy_count++;
 		return 0;
 	}
 	if (r != 0)
 		return r;
+	janitor->busy_count = 0;
 	for (const char *p = PQgetvalue(result, 0, 0); *p != '\0'; p++)
 		moved = moved * 10 + (*p - '0');
 	assert(moved >= 0 && moved <= PN_ARCHIVE_KEYS_MAX);

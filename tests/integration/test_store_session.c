@@ -107,61 +107,6 @@ test_store__pins_the_settings_of_its_sessions(void **state)
 	    11);
 }
 
-/* If it failed: the daemon would need more rights than to insert, or would not
- * work with those it is given. */
-static void
-test_store__works_with_the_rights_of_a_receiver(void **state)
-{
-	struct fixture *f = *state;
-	char dsn[DSN_BYTES + 64], sqlstate[6];
-	struct pn_refusal refusal = {
-		.provider = PN_STR("alipay"),
-		.tenant = PN_STR("shop1"),
-		.verdict = PN_STR("malformed"),
-	};
-	struct pn_store_options options = {
-		.dsn = dsn,
-		.writers = 2,
-		.commit_timeout_us = LONG_US,
-		.key_hot_us = 1,
-		.janitor = true,
-	};
-	struct pn_error error;
-	struct pn_store *store;
-	struct note note;
-	PGconn *conn;
-
-	(void)db(f->db, "DO $$ BEGIN CREATE ROLE pn_test_receiver LOGIN; "
-			"EXCEPTION WHEN duplicate_object THEN NULL; END $$;"
-			"GRANT paynotify_receiver TO pn_test_receiver");
-	(void)snprintf(dsn, sizeof(dsn), "%s user=pn_test_receiver", f->dsn);
-	assert_int_equal(pn_store_open(&options, &store, &error), 0);
-	assert_int_equal(put(store, "a", 100), PN_STORE_RECORDED);
-	assert_int_equal(put(store, "a", 101), PN_STORE_CONFLICT);
-	note_init_quarantine(&note, "n7", "could not decrypt");
-	submit(store, &note);
-	assert_int_equal(note_wait(&note), PN_STORE_QUARANTINED);
-	note_done(&note);
-	pn_store_refuse(store, &refusal);
-	db_wait(f->db, 1,
-	    "SELECT count(*) FROM paynotify.receipts "
-	    "WHERE verdict = 'malformed'");
-	db_wait(f->db, 1,
-	    "SELECT count(*) FROM "
-	    "paynotify.idempotency_archive");
-	assert_int_equal(put(store, "a", 100), PN_STORE_DUPLICATE);
-	pn_store_close(store, PN_SECOND_US);
-
-	conn = db_open(dsn);
-	db_send(conn, "SELECT * FROM paynotify.event_log");
-	assert_string_equal(db_end(conn, sqlstate), "42501");
-	db_send(conn, "UPDATE paynotify.idempotency_keys SET state = 'FAILED'");
-	assert_string_equal(db_end(conn, sqlstate), "42501");
-	db_send(conn, "DELETE FROM paynotify.idempotency_archive");
-	assert_string_equal(db_end(conn, sqlstate), "42501");
-	PQfinish(conn);
-}
-
 /* What the plan of a statement reads, over whichever parameters. */
 struct plan {
 	int whole;    /* scans of whole tables or indexes */
@@ -234,6 +179,95 @@ check_plans(PGconn *conn)
 	PQclear(all);
 }
 
+static void
+open_as_writer(struct pn_conn *conn, const char *dsn)
+{
+	struct pn_error error;
+
+	assert_int_equal(pn_conn_open(conn, dsn, -1, &error), 0);
+	assert_int_equal(pn_conn_exec(conn, pn_sql_session, NULL, &error), 0);
+	assert_int_equal(pn_batch_prepare(conn, &error), 0);
+}
+
+/* What a receiver must not do. */
+static const char *const FORBIDDEN[] = {
+	"SELECT id FROM paynotify.event_log",
+	"SELECT receipt_id FROM paynotify.evidence",
+	"SELECT raw FROM paynotify.receipts",
+	"SELECT peer FROM paynotify.receipts",
+	"SELECT events FROM paynotify.quarantine",
+	"SELECT response_body FROM paynotify.idempotency_keys",
+	"SELECT pem FROM paynotify.verifying_keys",
+	"SELECT first_seen_at FROM paynotify.idempotency_archive",
+	"UPDATE paynotify.idempotency_keys SET state = 'FAILED'",
+	"DELETE FROM paynotify.idempotency_archive",
+	"INSERT INTO paynotify.idempotency_archive VALUES ('', '', '', now())",
+	"UPDATE paynotify.quarantine SET state = 'accepted'",
+};
+
+/* If it failed: the daemon would need more rights than to insert, or would not
+ * work with those it is given. */
+static void
+test_store__works_with_the_rights_of_a_receiver(void **state)
+{
+	struct fixture *f = *state;
+	char dsn[DSN_BYTES + 64], sqlstate[6];
+	struct pn_refusal refusal = {
+		.provider = PN_STR("alipay"),
+		.tenant = PN_STR("shop1"),
+		.verdict = PN_STR("malformed"),
+	};
+	struct pn_store_key key = { .pem = "pem" };
+	struct pn_store_options options = {
+		.dsn = dsn,
+		.writers = 2,
+		.commit_timeout_us = LONG_US,
+		.key_hot_us = 1,
+		.janitor = true,
+		.keys = &key,
+		.key_count = 1,
+	};
+	struct pn_conn as_writer = pn_conn_none();
+	struct pn_error error;
+	struct pn_store *store;
+	struct note note;
+	PGconn *conn;
+
+	(void)db(f->db, "DO $$ BEGIN CREATE ROLE pn_test_receiver LOGIN; "
+			"EXCEPTION WHEN duplicate_object THEN NULL; END $$;"
+			"GRANT paynotify_receiver TO pn_test_receiver");
+	(void)snprintf(dsn, sizeof(dsn), "%s user=pn_test_receiver", f->dsn);
+	assert_int_equal(pn_store_open(&options, &store, &error), 0);
+	assert_int_equal(put(store, "a", 100), PN_STORE_RECORDED);
+	assert_int_equal(put(store, "a", 101), PN_STORE_CONFLICT);
+	note_init_quarantine(&note, "n7", "could not decrypt");
+	submit(store, &note);
+	assert_int_equal(note_wait(&note), PN_STORE_QUARANTINED);
+	note_done(&note);
+	pn_store_refuse(store, &refusal);
+	db_wait(f->db, 1,
+	    "SELECT count(*) FROM paynotify.receipts "
+	    "WHERE verdict = 'malformed'");
+	db_wait(f->db, 1,
+	    "SELECT count(*) FROM "
+	    "paynotify.idempotency_archive");
+	assert_int_equal(put(store, "a", 100), PN_STORE_DUPLICATE);
+	pn_store_close(store, PN_SECOND_US);
+
+	/* What is sent again after a lost connection: rights are checked when
+	 * a statement is explained, too. */
+	open_as_writer(&as_writer, dsn);
+	check_plans(as_writer.pg);
+	pn_conn_close(&as_writer);
+
+	conn = db_open(dsn);
+	for (size_t i = 0; i < PN_COUNT(FORBIDDEN); i++) {
+		db_send(conn, FORBIDDEN[i]);
+		assert_string_equal(db_end(conn, sqlstate), "42501");
+	}
+	PQfinish(conn);
+}
+
 /* If it failed: a statement prepared on empty tables would cache a scan of a
  * whole table and crawl as they grow; one that is sent again after a lost
  * connection would read every receipt of the month, and time out. */
@@ -242,11 +276,8 @@ test_store__never_plans_a_scan_of_a_whole_table(void **state)
 {
 	struct fixture *f = *state;
 	struct pn_conn conn = pn_conn_none();
-	struct pn_error error;
 
-	assert_int_equal(pn_conn_open(&conn, f->dsn, -1, &error), 0);
-	assert_int_equal(pn_conn_exec(&conn, pn_sql_session, NULL, &error), 0);
-	assert_int_equal(pn_batch_prepare(&conn, &error), 0);
+	open_as_writer(&conn, f->dsn);
 	check_plans(conn.pg);
 	(void)db(f->db,
 	    "ANALYZE paynotify.idempotency_keys, paynotify.receipts, "
