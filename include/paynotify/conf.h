@@ -73,8 +73,10 @@ struct pn_conf_admin {
 };
 
 struct pn_conf_database {
-	char *dsn;
+	char *dsn; /* a place stands behind its text: see CONF_DSN */
+	struct pn_conf_place dsn_place;
 	char *admin_dsn; /* NULL: dsn */
+	struct pn_conf_place admin_dsn_place;
 	int64_t writers;
 	bool require_sync;
 };

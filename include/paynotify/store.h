@@ -112,6 +112,11 @@ struct pn_store_options {
 	size_t key_count;
 };
 
+/* Whether libpq takes it as a connection string; connects to nothing. -EINVAL,
+ * with a text that quotes nothing of it: it may hold a password. */
+int
+pn_store_dsn_check(const char *dsn, struct pn_error *ret_error) PN_MUSTCHECK;
+
 struct pn_store;
 
 /* Starts writers, timer, refusal writer, janitor. Never waits for the database:

@@ -144,6 +144,7 @@ size_t ctl_command_count(void);
 /* One run. */
 struct ctl {
 	const struct ctl_command *command;
+	const char *dsn; /* what the command's connection is by */
 	struct ctl_args args;
 	struct pn_conf *conf;
 	const struct pn_provider *provider; /* of --account */

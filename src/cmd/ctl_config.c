@@ -4,19 +4,15 @@
  */
 #include "ctl.h"
 
-#include "paynotify/ingest.h"
+#include "load.h"
 
 static int
 load(const char *path, size_t *ret_accounts, struct pn_error *ret_error)
 {
 	PN_CLEANUP(pn_conf_freep) struct pn_conf *conf = NULL;
 	struct pn_ingest *ingest = NULL;
-	int r;
+	int r = cmd_load(path, &conf, &ingest, ret_error);
 
-	r = pn_conf_load(path, NULL, &conf, ret_error);
-	if (r < 0)
-		return r;
-	r = pn_ingest_open(conf, &ingest, ret_error);
 	if (r < 0)
 		return r;
 	*ret_accounts = conf->account_count;

@@ -47,13 +47,6 @@ print_migration(const struct pn_migration *migration, const char *state,
 		report->exit = CTL_REFUSED;
 }
 
-static const char *
-admin_dsn(const struct pn_conf *conf)
-{
-	return conf->database.admin_dsn != NULL ? conf->database.admin_dsn
-						: conf->database.dsn;
-}
-
 int
 ctl_db_migrate(struct ctl *ctl)
 {
@@ -61,10 +54,9 @@ ctl_db_migrate(struct ctl *ctl)
 	struct pn_error error = { .text = "" };
 	int r;
 
-	r = pn_migrate(admin_dsn(ctl->conf), print_migration, &report, &error);
+	r = pn_migrate(ctl->dsn, print_migration, &report, &error);
 	if (r < 0)
-		return ctl_database_complain(
-		    ctl->conf, admin_dsn(ctl->conf), r, &error);
+		return ctl_database_complain(ctl->conf, ctl->dsn, r, &error);
 	if (!ctl->args.json)
 		printf("schema is up to date: %zu applied now, %zu before\n",
 		    report.applied, report.already);
@@ -76,12 +68,10 @@ ctl_db_status(struct ctl *ctl)
 {
 	struct report report = { .json = ctl->args.json };
 	struct pn_error error = { .text = "" };
-	int r = pn_migrate_status(
-	    admin_dsn(ctl->conf), print_migration, &report, &error);
+	int r = pn_migrate_status(ctl->dsn, print_migration, &report, &error);
 
 	if (r < 0)
-		return ctl_database_complain(
-		    ctl->conf, admin_dsn(ctl->conf), r, &error);
+		return ctl_database_complain(ctl->conf, ctl->dsn, r, &error);
 	if (report.changed > 0)
 		ctl_complain("%zu applied migration%s not what this program "
 			     "has: use the version that made the schema, or a "

@@ -146,6 +146,13 @@ ctl_dsn_redact(const char *dsn, struct pn_buf *out)
 		redact_keywords(text, out);
 }
 
+/* SQLSTATE 42501, of which only the text comes this far. */
+static bool
+is_denied(const char *text)
+{
+	return strstr(text, "permission denied") != NULL;
+}
+
 /* What to do about it; NULL when the text says so itself. */
 static const char *
 advice(int r, const char *text, const char **ret_text)
@@ -161,8 +168,9 @@ advice(int r, const char *text, const char **ret_text)
 	if (connecting || r == -ECONNRESET || r == -ECONNREFUSED ||
 	    r == -ETIMEDOUT)
 		return "start PostgreSQL or mend";
-	if (strstr(text, "permission denied") != NULL)
-		return "grant it, or name another user in";
+	if (is_denied(text))
+		return "the receiver's role may not: name one that may, the "
+		       "owner or a member of paynotify_reader, as";
 	return NULL;
 }
 
@@ -172,7 +180,9 @@ ctl_database_complain(const struct pn_conf *conf, const char *dsn, int r,
 {
 	PN_CLEANUP(pn_buf_done)
 	struct pn_buf shown = pn_buf_init(PN_CONF_LINE_BYTES_MAX * 4);
-	const char *option = dsn == conf->database.dsn ? "dsn" : "admin_dsn";
+	const char *option =
+	    dsn == conf->database.dsn && !is_denied(error->text) ? "dsn"
+								 : "admin_dsn";
 	const char *text = error->text, *what = advice(r, text, &text);
 
 	ctl_dsn_redact(dsn, &shown);

@@ -221,8 +221,7 @@ query_events(struct ctl *ctl, const struct pn_event_filter *filter,
 	if (listing->exit != CTL_DONE)
 		return listing->exit; /* told already */
 	if (r < 0)
-		return ctl_database_complain(
-		    ctl->conf, ctl->conf->database.dsn, r, &error);
+		return ctl_database_complain(ctl->conf, ctl->dsn, r, &error);
 	return listing_flush(listing);
 }
 
@@ -338,8 +337,7 @@ ctl_events_show(struct ctl *ctl)
 	int r = pn_query_event(ctl->query, which, show_row, &listing, &error);
 
 	if (r < 0) {
-		r = ctl_database_complain(
-		    ctl->conf, ctl->conf->database.dsn, r, &error);
+		r = ctl_database_complain(ctl->conf, ctl->dsn, r, &error);
 	} else if (r > 0 || listing.rows == 0) {
 		ctl_complain("there is no event \"%s\"; `" CTL_NAME " events "
 			     "list -c %s` shows those there are",

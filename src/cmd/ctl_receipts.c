@@ -114,8 +114,7 @@ query_receipts(struct ctl *ctl, struct listing *listing)
 	if (listing->exit != CTL_DONE)
 		return listing->exit; /* told already */
 	if (r < 0)
-		return ctl_database_complain(
-		    ctl->conf, ctl->conf->database.dsn, r, &error);
+		return ctl_database_complain(ctl->conf, ctl->dsn, r, &error);
 	return listing_flush(listing);
 }
 

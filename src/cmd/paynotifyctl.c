@@ -21,6 +21,8 @@
 #include "paynotify/moment.h"
 #include "paynotify/xml.h"
 
+#include "load.h"
+
 #define COMMON                                             \
 	(CTL_BIT(CTL_OPT_CONFIG) | CTL_BIT(CTL_OPT_JSON) | \
 	    CTL_BIT(CTL_OPT_HELP))
@@ -284,15 +286,22 @@ open_needs(struct ctl *ctl)
 		return open_account(ctl);
 	if (need != CTL_NEEDS_CONFIG && need != CTL_NEEDS_DATABASE)
 		return CTL_DONE;
-	if (pn_conf_load(ctl->args.config, NULL, &ctl->conf, &error) < 0) {
+	r = pn_conf_load(ctl->args.config, NULL, &ctl->conf, &error);
+	if (r == 0)
+		r = cmd_check_database(ctl->conf, &error);
+	if (r < 0) {
 		ctl_complain("%s", error.text);
 		return CTL_BAD_CONFIG;
 	}
+	/* Reading is the owner's work too: the receiver's role may write what
+	 * it records, and see hardly any of it. */
+	ctl->dsn = ctl->conf->database.admin_dsn != NULL
+		       ? ctl->conf->database.admin_dsn
+		       : ctl->conf->database.dsn;
 	if (need == CTL_NEEDS_DATABASE)
-		r = pn_query_open(ctl->conf->database.dsn, &ctl->query, &error);
+		r = pn_query_open(ctl->dsn, &ctl->query, &error);
 	if (r < 0)
-		return ctl_database_complain(
-		    ctl->conf, ctl->conf->database.dsn, r, &error);
+		return ctl_database_complain(ctl->conf, ctl->dsn, r, &error);
 	return CTL_DONE;
 }
 

@@ -38,6 +38,8 @@
 #include "paynotify/service.h"
 #include "paynotify/store.h"
 
+#include "load.h"
+
 enum { EXIT_OK = 0, EXIT_REFUSED = 1, EXIT_USAGE = 2, EXIT_BAD_CONFIG = 78 };
 
 static const char default_config[] = "/etc/paynotifyd/paynotifyd.conf";
@@ -138,42 +140,6 @@ parse_arguments(int argc, char **argv, struct arguments *ret)
 	}
 	if (r < 0 && optind < argc)
 		return usage_error("unexpected argument", argv[optind]);
-	return r;
-}
-
-/* -- configuration ------------------------------------------------------------------ */
-
-static int
-check_listen(const struct pn_conf_strings *listen, bool local,
-    struct pn_error *ret_error)
-{
-	for (size_t i = 0; i < listen->count; i++) {
-		int r = pn_listen_check(listen->values[i], local, ret_error);
-
-		if (r < 0 && listen->places != NULL &&
-		    listen->places[i].file != NULL)
-			return pn_error_prefix(ret_error, r,
-			    "%s:%d: ", listen->places[i].file,
-			    listen->places[i].line);
-		if (r < 0)
-			return r;
-	}
-	return 0;
-}
-
-/* Everything that is wrong with the configuration is found here. */
-static int
-load(struct program *program, const char *path, struct pn_error *ret_error)
-{
-	int r = pn_conf_load(path, NULL, &program->conf, ret_error);
-
-	if (r == 0)
-		r = check_listen(
-		    &program->conf->server.listen, false, ret_error);
-	if (r == 0)
-		r = check_listen(&program->conf->admin.listen, true, ret_error);
-	if (r == 0)
-		r = pn_ingest_open(program->conf, &program->ingest, ret_error);
 	return r;
 }
 
@@ -311,7 +277,7 @@ run(const struct arguments *arguments)
 	int r, status = EXIT_OK;
 
 	block_signals(&signals);
-	r = load(&program, arguments->config, &error);
+	r = cmd_load(arguments->config, &program.conf, &program.ingest, &error);
 	if (r < 0) {
 		(void)fprintf(stderr, "%s\n", error.text);
 		status = r == -ENOMEM ? EXIT_REFUSED : EXIT_BAD_CONFIG;

@@ -14,21 +14,35 @@
 
 /* How a value is written, and what stands at the option's offset. */
 enum conf_type {
-	CONF_NUMBER,        /* int64_t */
-	CONF_SIZE,          /* int64_t, bytes */
-	CONF_DURATION,      /* int64_t, microseconds */
-	CONF_RATE,          /* int64_t, per second; "off" is 0 */
-	CONF_BOOL,          /* bool */
-	CONF_WORD,          /* an enum; one of option.words */
-	CONF_TEXT,          /* char * */
-	CONF_ID,            /* struct pn_conf_strings */
-	CONF_LISTEN,        /* struct pn_conf_strings */
-	CONF_CIDR,          /* struct pn_conf_cidrs */
-	CONF_FILE,          /* struct pn_conf_files, public */
+	CONF_NUMBER,   /* int64_t */
+	CONF_SIZE,     /* int64_t, bytes */
+	CONF_DURATION, /* int64_t, microseconds */
+	CONF_RATE,     /* int64_t, per second; "off" is 0 */
+	CONF_BOOL,     /* bool */
+	CONF_WORD,     /* an enum; one of option.words */
+	CONF_DSN,      /* struct conf_dsn; what is in it is libpq's affair */
+	CONF_ID,       /* struct pn_conf_strings */
+	CONF_LISTEN,   /* struct pn_conf_strings */
+	CONF_CIDR,     /* struct pn_conf_cidrs */
+	CONF_FILE,     /* struct pn_conf_files, public */
 	CONF_LABELLED_FILE, /* struct pn_conf_files, public, "ID:path" */
 	CONF_SECRET_FILE,   /* struct pn_conf_files, secret */
 	CONF_TYPE_COUNT
 };
+
+/* A text that can be judged only when all is loaded, by a layer that knows how:
+ * so its place is kept. Two members of struct pn_conf_database each. */
+struct conf_dsn {
+	char *text;
+	struct pn_conf_place place;
+};
+static_assert(offsetof(struct pn_conf_database, dsn_place) -
+			  offsetof(struct pn_conf_database, dsn) ==
+		      offsetof(struct conf_dsn, place) &&
+		  offsetof(struct pn_conf_database, admin_dsn_place) -
+			  offsetof(struct pn_conf_database, admin_dsn) ==
+		      offsetof(struct conf_dsn, place),
+    "a place stands behind its text");
 
 enum conf_flags {
 	CONF_REPEATABLE = 1 << 0,

@@ -97,14 +97,15 @@ static const struct conf_option options[] = {
 	  1, PN_LISTEN_MAX, NULL, "127.0.0.1:8601",
 	  "where health and metrics are served; without [admin], nowhere" },
 
-	{ "database", "dsn", CONF_TEXT, 0, DATABASE(dsn),
+	{ "database", "dsn", CONF_DSN, 0, DATABASE(dsn),
 	  1, PN_CONF_LINE_BYTES_MAX, NULL,
 	  "host=/run/postgresql dbname=paynotify",
 	  "the database, as libpq takes it; several hosts and"
 	  " target_session_attrs for failover" },
-	{ "database", "admin_dsn", CONF_TEXT, 0, DATABASE(admin_dsn),
+	{ "database", "admin_dsn", CONF_DSN, 0, DATABASE(admin_dsn),
 	  1, PN_CONF_LINE_BYTES_MAX, NULL, NULL,
-	  "the database as its owner, for migrations; without it dsn" },
+	  "the database as its owner, for migrations and for the commands that"
+	  " read; without it dsn" },
 	{ "database", "writers", CONF_NUMBER, 0, DATABASE(writers),
 	  1, PN_WRITERS_MAX, NULL, "1",
 	  "connections that commit; more help where a standby is far" },
@@ -192,7 +193,7 @@ static const char *const type_names[CONF_TYPE_COUNT] = {
 	[CONF_RATE] = "rate",
 	[CONF_BOOL] = "yes or no",
 	[CONF_WORD] = "word",
-	[CONF_TEXT] = "text",
+	[CONF_DSN] = "text",
 	[CONF_ID] = "id",
 	[CONF_LISTEN] = "address",
 	[CONF_CIDR] = "address block",

@@ -135,16 +135,16 @@ set_word(const struct target *target)
 }
 
 static int
-set_text(const struct target *target)
+set_dsn(const struct target *target)
 {
-	char *text;
+	struct conf_dsn dsn = { .place = target->place };
 
 	if (target->text.len == 0)
 		return refuse(target, "a value");
-	text = conf_expand(target->load, target->place, target->text.data);
-	if (text == NULL)
+	dsn.text = conf_expand(target->load, target->place, target->text.data);
+	if (dsn.text == NULL)
 		return 1;
-	memcpy(target->data, &text, sizeof(text));
+	memcpy(target->data, &dsn, sizeof(dsn));
 	return 0;
 }
 
@@ -167,7 +167,7 @@ conf_value_set(struct conf_load *load, const struct conf_option *option,
 	case CONF_RATE: return set_rate(&target);
 	case CONF_BOOL: return set_bool(&target);
 	case CONF_WORD: return set_word(&target);
-	case CONF_TEXT: return set_text(&target);
+	case CONF_DSN: return set_dsn(&target);
 	case CONF_ID:
 	case CONF_LISTEN:
 	case CONF_CIDR:

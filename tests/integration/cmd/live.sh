@@ -270,7 +270,7 @@ test_live__c_other_faults_say_what_to_do() {
     psql -qX -c 'CREATE ROLE stranger LOGIN'
     make_conf "$work/stranger.conf" '[database]' "dsn = host=$PN_PG_DIR user=stranger dbname=$PGDATABASE"
     run "$ctl" events list -c "$work/stranger.conf"; exits 1
-    complains 'permission denied.*another user in \[database\] dsn in .*stranger\.conf'
+    complains 'permission denied.*\[database\] admin_dsn in .*stranger\.conf'
 }
 
 # A ticket gets pasted: it must say what to do and never the password.
@@ -288,13 +288,27 @@ test_live__d_a_database_that_is_away_is_told_without_the_password() {
     make_conf "$work/odd.conf" '[database]' "dsn = host=$work password=ge heim"
     for c in 'db migrate' 'events list'; do
         # shellcheck disable=SC2086
-        run "$ctl" $c -c "$work/odd.conf"; exits 1; complains 'no connection string.*odd\.conf'
+        run "$ctl" $c -c "$work/odd.conf"; exits 78; complains 'odd\.conf:2: dsn: not a connection string'
         grep -q heim <<<"$err" && wrong 'a piece of the password is shown'
     done
     make_conf "$work/admin.conf" '[database]' "dsn = $PN_DSN" \
         "admin_dsn = host=$work/nothing user=owner dbname=x"
     run "$ctl" db migrate -c "$work/admin.conf"; exits 1; complains 'user=owner'
-    run "$ctl" events list -c "$work/admin.conf" --limit 1; exits 0
+    run "$ctl" events list -c "$work/admin.conf" --limit 1; exits 1; complains 'user=owner.*admin_dsn'
+    # the receiver's role may not read: said, with the setting that helps
+    psql -qX -c 'CREATE ROLE receiver LOGIN IN ROLE paynotify_receiver'
+    make_conf "$work/role.conf" '[database]' "dsn = ${PN_DSN/user=paynotify/user=receiver}"
+    for c in 'events list' 'events tail' 'events show 1'; do
+        # shellcheck disable=SC2086
+        run "$ctl" $c -c "$work/role.conf"; exits 1
+        complains 'permission denied.*\[database\] admin_dsn in .*role\.conf'
+    done
+    make_conf "$work/role.conf" '[database]' "dsn = ${PN_DSN/user=paynotify/user=receiver}" \
+        "admin_dsn = $PN_DSN"
+    for c in 'events list' 'events tail' "events show $(psql -qXAt -c 'SELECT min(seq) FROM paynotify.events')" 'receipts list' 'db status'; do
+        # shellcheck disable=SC2086
+        run "$ctl" $c -c "$work/role.conf"; exits 0
+    done
 }
 
 test_live__e_the_daemon_gone_is_told_once() {

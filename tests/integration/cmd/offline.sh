@@ -87,6 +87,53 @@ test_cmd__config_check_says_ok_or_where_it_is_wrong() {
     done
 }
 
+# What the daemon will not start with passes the check, or is said otherwise; or
+# a piece of a password is quoted.
+test_cmd__config_check_and_the_daemon_say_the_same() {
+    local line place said
+    while IFS='|' read -r section line place; do
+        make_conf "$work/wrong.conf" "$section" "$line"
+        run "$bin/paynotifyd" --check -c "$work/wrong.conf"; exits 78; said=$err
+        run "$ctl" config check -c "$work/wrong.conf"; exits 78
+        same "paynotifyctl: $said" "$err"
+        complains "wrong\.conf:2: $place"
+        grep -q 'geh\|eim' <<<"$err" && wrong 'a piece of the password is shown'
+        [[ "$section" != '[database]' ]] || {
+            run "$ctl" events list -c "$work/wrong.conf"; exits 78
+            same "paynotifyctl: $said" "$err"
+            run timeout 20 "$bin/paynotifyd" -c "$work/wrong.conf"; exits 78; same "$err" "$said"
+        }
+    done <<'LIST'
+[admin]|listen = 0.0.0.0:8601|listen
+[server]|listen = nonsense|listen
+[database]|dsn = host=/nothing password=geh eim|dsn: not a connection string.*single quotes
+[database]|dsn = 'geheim|dsn: not a connection string
+[database]|dsn = host=/nothing geheim=1|dsn: not a connection string
+[database]|dsn = geheim|dsn: not a connection string
+[database]|dsn = host=/nothing port=geheim|dsn: its port
+[database]|dsn = host=/nothing connect_timeout=geheim|dsn: its connect_timeout
+[database]|dsn = postgresql://u:geh@eim@db/x|dsn: its host holds
+[database]|dsn = postgresql://u:geh/eim@db/x|dsn: its (port|dbname)
+[database]|dsn = postgresql://u:1/eim@db/x|dsn: its dbname
+[database]|dsn = postgresql://u:geh%zzeim@db/x|dsn: not a connection URI.*%40
+[database]|admin_dsn = host=/nothing password=geh eim|admin_dsn: not a connection string
+LIST
+    # and what is right passes
+    while read -r line; do
+        make_conf "$work/right.conf" '[database]' "dsn = $line"
+        run "$ctl" config check -c "$work/right.conf"; exits 0
+        run "$bin/paynotifyd" --check -c "$work/right.conf"; exits 0
+    done <<'LIST'
+host=a,b port=5432,5433 dbname=x target_session_attrs=read-write connect_timeout=3
+host=a,b port=,5433 password='geh eim' keepalives_idle=-1
+postgresql://u:geh%40eim@db:5432/x?sslmode=require
+postgres://u@[::1],h2:5433/x
+postgresql://u:geh?eim@db/x
+postgresql:///x?host=/run/postgresql&port=6432
+host=@abstract dbname=x user=a@b
+LIST
+}
+
 # The sample is what a newcomer starts from; with his keys in place it must load,
 # as it is and with every option uncommented.
 test_cmd__the_sample_configuration_loads() {
