@@ -255,7 +255,7 @@ test_janitor__chooses_before_it_locks(void **state)
 {
 	struct fixture *f = *state;
 	struct pn_buf plans = pn_buf_init(1 << 20);
-	const char *lock, *move;
+	const char *text, *choice, *move;
 
 	/* Few are expired: the index is tempting. */
 	(void)db(f->db,
@@ -272,11 +272,13 @@ test_janitor__chooses_before_it_locks(void **state)
 	assert_int_equal(
 	    db(f->other, "SELECT paynotify.archive_expired_keys(500)"), 3);
 	assert_false(pn_buf_failed(&plans));
-	lock = pn_buf_str(&plans).data;
-	assert_int_equal(count_in(lock, "idempotency_keys_expires_at"), 1);
-	move = strstr(lock, "Tid Scan on idempotency_keys");
+	text = pn_buf_str(&plans).data;
+	assert_int_equal(count_in(text, "idempotency_keys_expires_at"), 1);
+	choice = strstr(text, "idempotency_keys_expires_at");
+	/* Another statement, behind the lock, moves. */
+	move = strstr(choice, "Query Text: ");
 	assert_non_null(move);
-	assert_null(strstr(move, "Index Scan"));
+	assert_non_null(strstr(move, "Tid Scan on idempotency_keys"));
 	pn_buf_done(&plans);
 }
 
