@@ -33,7 +33,7 @@ static const int64_t LOG_INTERVAL_US = 10 * PN_SECOND_US;
 static const char SHORT_LOCKS[] = "SET lock_timeout = '20ms'";
 static const char USUAL_LOCKS[] = "SET lock_timeout = '300ms'";
 
-static struct pn_log_gate refused_gate, lost_gate, sync_gate;
+static struct pn_log_gate refused_gate, lost_gate, warned_gate, sync_gate;
 
 /* What an SQL error says about its cause. */
 enum cause {
@@ -105,23 +105,42 @@ log_refused(const struct pn_writer *writer, const struct pn_submission *s,
 	    "%s: %s (%s)", what, error->text, writer->conn.sqlstate);
 }
 
+static void
+log_lost(const struct pn_writer *writer)
+{
+	if (writer->conn.warned)
+		pn_log_gated(&warned_gate, LOG_INTERVAL_US, PN_LOG_ERR, NULL,
+		    "the database warned while it committed, so the outcome is "
+		    "unknown and is not acknowledged; mend what it warns of: "
+		    "%s",
+		    writer->conn.warning);
+	else
+		pn_log_gated(&lost_gate, LOG_INTERVAL_US, PN_LOG_WARNING, NULL,
+		    "outcome of a commit is unknown, it is submitted again: %s",
+		    writer->fault.text);
+}
+
 /* Whether the batch is stored, all or nothing, is unknown: find out by
- * submitting it again. fates: NULL, or who is concerned. */
+ * submitting it again. After a lost connection at once, on the next one; a
+ * warning may come for ever. fates: NULL, or who is concerned. */
 static void
 settle_lost(struct pn_writer *writer, enum pn_fate *fates)
 {
 	struct pn_batch *batch = &writer->batch;
 	enum pn_fate all[PN_BATCH_EVENTS_MAX];
+	int64_t retry_at_us = 0;
 
-	pn_log_gated(&lost_gate, LOG_INTERVAL_US, PN_LOG_WARNING, NULL,
-	    "outcome of a commit is unknown, it is submitted again: %s",
-	    writer->fault.text);
+	log_lost(writer);
+	if (writer->conn.warned)
+		retry_at_us = pn_clock_monotonic_us() + RETRY_US;
 	for (size_t i = 0; i < batch->count; i++) {
 		all[i] = fates == NULL || fates[i] == PN_FATE_LATER
 			     ? PN_FATE_BACK
 			     : PN_FATE_LATER;
-		if (all[i] == PN_FATE_BACK)
-			batch->members[i]->maybe_stored = true;
+		if (all[i] != PN_FATE_BACK)
+			continue;
+		batch->members[i]->maybe_stored = true;
+		batch->members[i]->retry_at_us = retry_at_us;
 	}
 	pn_settle(writer, batch->members, batch->count, all);
 }

@@ -74,9 +74,16 @@ on_notice(void *payload, const PGresult *result)
 
 	severity = PQresultErrorField(result, PG_DIAG_SEVERITY_NONLOCALIZED);
 	text = PQresultErrorField(result, PG_DIAG_MESSAGE_PRIMARY);
-	if (severity != NULL && strcmp(severity, "WARNING") == 0)
+	if (text == NULL)
+		text = "?";
+	if (severity != NULL && strcmp(severity, "WARNING") == 0) {
+		/* The statement's error tells it. */
 		conn->warned = true;
-	pn_log_notice("database says: %s", text == NULL ? "?" : text);
+		(void)snprintf(
+		    conn->warning, sizeof(conn->warning), "%s", text);
+		return;
+	}
+	pn_log_notice("database says: %s", text);
 }
 
 /* Waits for events on the socket, at most until deadline_us (-1: for ever).
@@ -312,8 +319,8 @@ finish(struct pn_conn *conn, int sent, PGresult **ret_result,
 	if (r >= 0 && PQstatus(conn->pg) == CONNECTION_BAD)
 		r = -ECONNRESET;
 	else if (r == 0 && conn->warned)
-		return pn_error_set(
-		    error, -ECONNRESET, "the server warned at commit");
+		return pn_error_set(error, -ECONNRESET,
+		    "the server warned at commit: %s", conn->warning);
 	if (r < 0) {
 		if (r == -ECONNRESET)
 			(void)fault(error, r, PQerrorMessage(conn->pg));

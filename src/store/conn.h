@@ -15,6 +15,7 @@
 
 enum {
 	PN_SQLSTATE_BYTES = 6,
+	PN_WARNING_BYTES = 256,
 	PN_CONN_HOSTS_MAX = 16,   /* hosts of one DSN that are rotated */
 	PN_CONN_OPTIONS_MAX = 64, /* libpq 15 has 42 */
 };
@@ -23,7 +24,8 @@ struct pn_conn {
 	PGconn *pg;    /* NULL: closed */
 	int stop_fd;   /* readable: give up; -1: never */
 	unsigned turn; /* which host of the DSN comes first */
-	bool warned;   /* a WARNING came since the last statement was sent */
+	bool warned;   /* a WARNING came since the last statement was sent, */
+	char warning[PN_WARNING_BYTES];   /* the last one */
 	char sqlstate[PN_SQLSTATE_BYTES]; /* of the last failed statement */
 	char constraint[64];              /* ditto, or empty */
 };

@@ -168,6 +168,17 @@ take(struct pn_queue *queue, struct pn_batch *batch, struct pn_submission **at)
 	pn_batch_add(batch, s);
 }
 
+/* Whether its time has come; *retry_at_us: the next such time. */
+static bool
+is_due(const struct pn_submission *s, int64_t now_us, int64_t *retry_at_us)
+{
+	if (s->retry_at_us <= now_us)
+		return true;
+	if (s->retry_at_us < *retry_at_us)
+		*retry_at_us = s->retry_at_us;
+	return false;
+}
+
 /* The oldest of those that go by themselves and whose time has come. */
 static bool
 take_alone(struct pn_queue *queue, struct pn_batch *batch, int64_t now_us,
@@ -177,21 +188,19 @@ take_alone(struct pn_queue *queue, struct pn_batch *batch, int64_t now_us,
 	size_t looked = 0;
 
 	for (; (s = *at) != NULL && looked < PN_QUEUE_LOOK_MAX; looked++) {
-		if (s->alone && s->retry_at_us <= now_us &&
+		if (s->alone && is_due(s, now_us, retry_at_us) &&
 		    blocker(queue, s) == NULL) {
 			take(queue, batch, at);
 			return true;
 		}
-		if (s->alone && s->retry_at_us > now_us &&
-		    s->retry_at_us < *retry_at_us)
-			*retry_at_us = s->retry_at_us;
 		at = &s->next;
 	}
 	return false;
 }
 
 static void
-take_company(struct pn_queue *queue, struct pn_batch *batch)
+take_company(struct pn_queue *queue, struct pn_batch *batch, int64_t now_us,
+    int64_t *retry_at_us)
 {
 	struct pn_submission **at = &queue->first, *s;
 	struct pn_keyset_slot *slot;
@@ -203,7 +212,8 @@ take_company(struct pn_queue *queue, struct pn_batch *batch)
 		    !wait_for_held(queue, slot, at))
 			continue; /* the queue has become shorter */
 		looked++;
-		if (s->alone || slot != NULL) {
+		if (s->alone || slot != NULL ||
+		    !is_due(s, now_us, retry_at_us)) {
 			at = &s->next;
 			continue;
 		}
@@ -229,7 +239,7 @@ pn_queue_take(struct pn_queue *queue, struct pn_batch *batch, int64_t now_us,
 		return;
 	}
 	queue->alone_is_next = true;
-	take_company(queue, batch);
+	take_company(queue, batch, now_us, ret_retry_at_us);
 	if (batch->count == 0 && queue->alone_count > 0)
 		(void)take_alone(queue, batch, now_us, ret_retry_at_us);
 }

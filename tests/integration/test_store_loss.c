@@ -224,6 +224,33 @@ allow_connections(struct fixture *f, bool allow)
 	PQfinish(admin);
 }
 
+/* If it failed: a database that warns at each commit (transaction ids run out)
+ * would be asked again without rest, or believed. */
+static void
+test_store__warning_database_is_not_believed_nor_hammered(void **state)
+{
+	struct fixture *f = *state;
+	enum { WRITERS = 8, RETRIES_A_SECOND = 10, SECONDS = 2 };
+	struct pn_store *store;
+
+	(void)db(f->db,
+	    "CREATE SEQUENCE public.attempts; "
+	    "CREATE FUNCTION public.warn() RETURNS trigger LANGUAGE plpgsql "
+	    "AS $$ BEGIN PERFORM nextval('public.attempts'); RAISE WARNING "
+	    "'database must be vacuumed'; RETURN NULL; END $$; "
+	    "CREATE TRIGGER warn AFTER INSERT ON paynotify.idempotency_keys "
+	    "EXECUTE FUNCTION public.warn()");
+	store = store_new(f->dsn, WRITERS, SECONDS * PN_SECOND_US);
+	db_wait(f->db, WRITERS, "SELECT count(*) " OURS " AND state = 'idle'");
+	assert_int_equal(put(store, "a", 100), PN_STORE_UNAVAILABLE);
+	assert_in_range(db(f->db, "SELECT last_value FROM public.attempts"), 2,
+	    RETRIES_A_SECOND * SECONDS + 1);
+	(void)db(f->db, "DROP FUNCTION public.warn CASCADE");
+	while (put(store, "a", 100) != PN_STORE_DUPLICATE)
+		; /* bounded by the test's time-out */
+	pn_store_close(store, PN_SECOND_US);
+}
+
 /* If it failed: without the database providers would wait for an answer, or the
  * store would not come back. */
 static void
@@ -405,6 +432,7 @@ main(void)
 		TEST(test_store__cancelled_wait_for_a_standby_is_no_commit),
 		TEST(test_store__cut_commit_is_resolved_by_submitting_again),
 		TEST(test_store__killed_connections_lose_nothing),
+		TEST(test_store__warning_database_is_not_believed_nor_hammered),
 		TEST(
 		    test_store__without_a_database_is_unavailable_and_recovers),
 		TEST(test_store__timed_out_statement_is_left_to_end),
