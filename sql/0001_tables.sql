@@ -96,7 +96,9 @@ CREATE TABLE paynotify.receipts (
 	raw bytea
 ) PARTITION BY RANGE (received_at);
 -- id is a UUID of version 7, so it is also the order of arrival: for receipts
--- list, and to find whether a request whose COMMIT was cut has its receipt.
+-- list, and to find whether a request whose COMMIT was cut has its receipt. Not
+-- unique: a statement that was cut off and still runs may write the receipt of
+-- a request that was sent again meanwhile; who reads takes either.
 CREATE INDEX receipts_id ON paynotify.receipts (id);
 COMMENT ON TABLE paynotify.receipts IS 'one row a request and its verdict';
 

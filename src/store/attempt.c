@@ -122,7 +122,12 @@ log_lost(const struct pn_writer *writer)
 
 /* Whether the batch is stored, all or nothing, is unknown: find out by
  * submitting it again. After a lost connection at once, on the next one; a
- * warning may come for ever. fates: NULL, or who is concerned. */
+ * warning may come for ever. fates: NULL, or who is concerned.
+ *
+ * The statement that was cut off may still run, and commit after the one that
+ * is sent now has looked for its receipt: then two receipts have one id. Keys,
+ * events, evidence and quarantine have one row all the same: whoever comes
+ * second finds the key or the entry taken. */
 static void
 settle_lost(struct pn_writer *writer, enum pn_fate *fates)
 {
@@ -155,7 +160,13 @@ settle_later(struct pn_writer *writer, struct pn_submission *s)
 	pn_settle_one(writer, s, PN_FATE_BACK);
 }
 
-/* Members whose fate is LATER have conflicts; the others are settled. */
+/* Members whose fate is LATER have conflicts; the others are settled.
+ *
+ * Of a notification with a new event and a conflict the new one is committed
+ * already, with its evidence, but without a receipt; the conflict's entry and
+ * the receipt come with this second statement, still before the reply. A crash
+ * in between leaves the event and no reply: the provider's retry finds a
+ * duplicate and a conflict, and quarantines that. */
 static int
 quarantine_conflicts(struct pn_writer *writer, enum pn_fate *fates)
 {

@@ -321,6 +321,11 @@ test_query__filters_receipts(void **state)
 		.provider = "wechat" };
 	assert_int_equal(count_receipts(f, &filter, &seen), PAGES);
 	assert_true(seen.in_order);
+	/* A request whose COMMIT was cut has two receipts. */
+	(void)db(f->db, "INSERT INTO paynotify.receipts SELECT * FROM "
+			"paynotify.receipts WHERE provider = 'wechat'");
+	assert_int_equal(count_receipts(f, &filter, &seen), PAGES);
+	assert_true(seen.in_order);
 	filter.limit = 3;
 	assert_int_equal(count_receipts(f, &filter, &seen), 3);
 }
