@@ -12,7 +12,13 @@ enum {
 	PN_BODY_BYTES_MAX = 1 << 20,    /* upper end of [server] max_body */
 	PN_HEADER_COUNT_MAX = 100,      /* header lines of one request */
 	PN_HEADER_BYTES_MAX = 16 << 10, /* all header lines together */
-	PN_ARENA_BYTES_MAX = 16 << 20,  /* all memory of one request */
+	/* All memory of one request, in bodies of the longest: 2 as it is read
+	 * in chunks, 1 decoded, 4 signed texts (one a rule), 3 as UTF-8 (each
+	 * byte that is none is three), 6 as payload and 6 as witness (each
+	 * control byte is \u0001), 2 for headers, events and reply. */
+	PN_PAYLOAD_GROWTH_MAX = 6,
+	PN_ARENA_BODIES = 2 + 1 + 4 + 3 + 2 * PN_PAYLOAD_GROWTH_MAX + 2,
+	PN_ARENA_BYTES_MAX = 24 << 20,
 
 	/* Parsers. */
 	PN_FORM_FIELDS_MAX = 512,
@@ -66,11 +72,12 @@ enum {
 
 static_assert(PN_EVENTS_PER_NOTIFICATION_MAX <= PN_BATCH_EVENTS_MAX,
     "a notification must fit one batch, or it could never be committed");
-static_assert(PN_BODY_BYTES_MAX * 4 <= PN_ARENA_BYTES_MAX,
-    "body, decoded copy, payload and evidence share one arena");
+static_assert(PN_BODY_BYTES_MAX * PN_ARENA_BODIES <= PN_ARENA_BYTES_MAX,
+    "what is signed right must not be refused for want of memory");
 static_assert(PN_BATCH_EVENTS_MAX <= PN_QUEUE_EVENTS_MAX,
     "the queue holds at least one batch");
-static_assert(PN_BATCH_BYTES_MAX >= PN_BODY_BYTES_MAX * 4,
+static_assert(
+    PN_BATCH_BYTES_MAX >= PN_BODY_BYTES_MAX * (1 + PN_PAYLOAD_GROWTH_MAX),
     "the largest notification fits a batch of its own");
 
 #endif

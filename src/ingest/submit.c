@@ -271,6 +271,20 @@ refuse_unverified(struct pn_ingest_job *job)
 	job->release(job);
 }
 
+/* Signed right, and then memory was out: the request's own, most likely, so that
+ * a retry would fare no better. It must not be dropped: to quarantine, by its
+ * body, with nothing that may be half made. */
+static void
+strip(struct pn_notification *n)
+{
+	n->verdict = PN_VERDICT_UNSUPPORTED;
+	n->reason = "needs more memory than one request may take";
+	n->notify_id = n->payload = n->witness = (struct pn_str){ NULL, 0 };
+	n->events = NULL;
+	n->event_count = 0;
+	n->alarm = false;
+}
+
 void
 pn_ingest_submit(struct pn_ingest *ingest, struct pn_ingest_job *job)
 {
@@ -287,9 +301,12 @@ pn_ingest_submit(struct pn_ingest *ingest, struct pn_ingest_job *job)
 	    job->route->account, job->request, now_us, job->arena, n);
 	if (r < 0) {
 		n->dialect = job->route->provider->dialect_of(job->request);
-		pn_report_unavailable(job, "out of memory");
-		finish(job, PN_OUTCOME_UNAVAILABLE);
-		return;
+		if (!n->verified) {
+			pn_report_unavailable(job, "out of memory");
+			finish(job, PN_OUTCOME_UNAVAILABLE);
+			return;
+		}
+		strip(n);
 	}
 	assert(n->reason != NULL);
 	assert(n->verdict != PN_VERDICT_ACCEPTED || n->verified);

@@ -56,6 +56,28 @@ class Replies(Case):
         self.assertEqual(rows, [["2"]])
         self.assertEqual(events_of("RQ1"), [])
 
+    def test_http__the_longest_body_is_recorded(self):
+        """A signed notification is answered 503 for ever, since it takes more
+        memory than a request may."""
+        daemon = self.start("max_body = 1m\ncommit_timeout = 30s").ready()
+        # Unescaped control bytes: one in the body, six in the payload; and
+        # one character that makes a copy in UTF-8 necessary.
+        for trade, change, status in (("LB1", {}, 200),
+                                      ("LB2", {"app_id": "2021000000000009"}, 403)):
+            headers, body = self.signer.alipay(
+                trade, {**change, "body": "测" + "\x01" * (1020 << 10)})
+            body = body.replace(b"%01", b"\x01")
+            self.assertGreater(len(body), 1020 << 10)
+            self.assertLess(len(body), 1 << 20)
+            # In chunks: what is read has no length to be reserved for it.
+            data = raw(ALIPAY, {**headers, "Transfer-Encoding": "chunked"}, b"", length=False)
+            with daemon.connect() as c:
+                self.expect(c.ask(data + b"%x\r\n%s\r\n0\r\n\r\n" % (len(body), body)), status)
+        self.assertEqual(len(events_of("LB1")), 1)
+        rows = psql("SELECT count(*) FROM paynotify.quarantine WHERE subject = 'nLB2'")
+        self.assertEqual(rows, [["1"]])
+        self.assertEqual(daemon.stop(), 0)
+
     def test_http__other_content_under_a_known_key_is_a_conflict(self):
         """A variant of a recorded payment is taken for it."""
         headers, body = self.signer.alipay("RC1")

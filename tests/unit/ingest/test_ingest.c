@@ -300,14 +300,40 @@ test_ingest__what_cannot_be_recorded_is_unavailable(void **state)
 	pn_ingest_submit(w->ingest, &w->job);
 	expect(w, PN_OUTCOME_UNAVAILABLE);
 	store_full = 0;
+	tell(PN_VERDICT_ACCEPTED, false); /* before the signature was seen */
 	told.verify_result = -ENOMEM;
 	pn_ingest_submit(w->ingest, &w->job);
 	expect(w, PN_OUTCOME_UNAVAILABLE);
+	tell(PN_VERDICT_ACCEPTED, true);
 	told.verify_result = 0;
 	pn_ingest_set_store(w->ingest, NULL);
 	pn_ingest_submit(w->ingest, &w->job);
 	expect(w, PN_OUTCOME_UNAVAILABLE);
 	assert_null(submitted);
+}
+
+/* What is signed and too much for the memory of a request is answered 503 for
+ * ever, and then lost. */
+static void
+test_ingest__signed_but_too_much_for_the_memory_is_quarantined(void **state)
+{
+	struct world *w = *state;
+
+	tell(PN_VERDICT_ACCEPTED, true);
+	told.verify_result = -ENOMEM;
+	told.notification.payload = PN_STR("{\"half\":");
+	w->request.body = PN_STR("abc");
+	pn_ingest_submit(w->ingest, &w->job);
+	assert_non_null(submitted);
+	assert_non_null(submitted->quarantine_reason);
+	assert_int_equal(submitted->event_count, 0);
+	assert_int_equal(submitted->payload.len, 0);
+	assert_true(pn_str_is(submitted->body, "abc"));
+	assert_int_equal(submitted->key_fingerprint[0], 7);
+	assert_true(pn_str_starts(submitted->quarantine_subject, "ba7816bf"));
+	store_says(PN_STORE_QUARANTINED);
+	expect(w, PN_OUTCOME_MALFORMED);
+	assert_int_equal(refusals, 0);
 }
 
 /* Memory is out while a reply is made, and the body is an empty success. */
@@ -406,6 +432,8 @@ main(void)
 		    test_ingest__unverified_requests_never_reach_the_statement),
 		TEST(test_ingest__rate_limit_is_asked_for_unverified_ones_only),
 		TEST(test_ingest__what_cannot_be_recorded_is_unavailable),
+		TEST(
+		    test_ingest__signed_but_too_much_for_the_memory_is_quarantined),
 		TEST(test_ingest__reply_that_fails_is_never_a_success),
 		TEST(test_ingest__refusals_before_the_body_leave_a_receipt),
 		TEST(test_ingest__refusals_of_the_head_leave_a_receipt),
