@@ -14,8 +14,10 @@
 #include "paynotify/moment.h"
 
 static const int64_t BACKOFF_FIRST_US = 50 * PN_MILLISECOND_US;
-static const int64_t BACKOFF_LAST_US = 5 * PN_SECOND_US;
-enum { BACKOFF_DOUBLINGS = 7 }; /* 50 ms * 2^7 > 5 s */
+/* A server that is back is found within a second; one that stays away costs a
+ * refused connect a second and writer. */
+static const int64_t BACKOFF_LAST_US = PN_SECOND_US;
+enum { BACKOFF_DOUBLINGS = 5 }; /* 50 ms * 2^5 > 1 s */
 
 int
 pn_stop_init(struct pn_stop *stop)

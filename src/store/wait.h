@@ -21,7 +21,7 @@ void pn_stop_tell(struct pn_stop *stop);
 /* Sleeps; true: told to stop. */
 bool pn_stop_wait(const struct pn_stop *stop, int64_t us);
 
-/* 50 ms, doubling to 5 s; each wait is 50 to 100 % of that, so that a hundred
+/* 50 ms, doubling to 1 s; each wait is 50 to 100 % of that, so that a hundred
  * daemons do not come back at the same moment. */
 struct pn_backoff {
 	unsigned failures;
