@@ -374,3 +374,37 @@ db_wait(PGconn *conn, int64_t wanted, const char *fmt, ...)
 	fail_msg("waited for %lld in vain, it is %lld: %s", (long long)wanted,
 	    (long long)value, fmt);
 }
+
+/* -- the usual fixture ------------------------------------------------------ */
+
+int
+store_fixture_setup(void **state)
+{
+	struct store_fixture *f = calloc(1, sizeof(*f));
+
+	assert_non_null(f);
+	database_new(f->dsn);
+	f->db = db_open(f->dsn);
+	f->other = db_open(f->dsn);
+	f->store = store_new(f->dsn, 1, 15 * PN_SECOND_US);
+	*state = f;
+	return 0;
+}
+
+int
+store_fixture_teardown(void **state)
+{
+	struct store_fixture *f = *state;
+
+	pn_store_close(f->store, PN_SECOND_US);
+	PQfinish(f->db);
+	PQfinish(f->other);
+	free(f);
+	return 0;
+}
+
+void
+note_submit(struct pn_store *store, struct note *note)
+{
+	assert_int_equal(pn_store_submit(store, &note->submission), 0);
+}

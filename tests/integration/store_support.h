@@ -69,4 +69,18 @@ const char *db_end(PGconn *conn, char ret_state[6]);
 void db_wait(PGconn *conn, int64_t wanted, const char *fmt, ...)
     __attribute__((format(printf, 3, 4)));
 
+/* What most programs start each test with: a database of its own, two sessions
+ * to look into it and to stand in the way, and a store of one writer whose
+ * commit_timeout no test waits for. */
+struct store_fixture {
+	char dsn[DSN_BYTES];
+	PGconn *db, *other;
+	struct pn_store *store;
+};
+int store_fixture_setup(void **state);
+int store_fixture_teardown(void **state);
+
+/* Submits a note that the store must take. */
+void note_submit(struct pn_store *store, struct note *note);
+
 #endif

@@ -18,41 +18,8 @@
 #include "store_internal.h"
 #include "store_support.h"
 
-static const int64_t LONG_US = 15 * PN_SECOND_US;
-
-struct fixture {
-	char dsn[DSN_BYTES];
-	PGconn *db, *other;
-	struct pn_store *store;
-};
-
-static int
-setup(void **state)
-{
-	struct fixture *f = calloc(1, sizeof(*f));
-
-	database_new(f->dsn);
-	f->db = db_open(f->dsn);
-	f->other = db_open(f->dsn);
-	f->store = store_new(f->dsn, 1, LONG_US);
-	*state = f;
-	return 0;
-}
-
-static int
-teardown(void **state)
-{
-	struct fixture *f = *state;
-
-	pn_store_close(f->store, PN_SECOND_US);
-	PQfinish(f->db);
-	PQfinish(f->other);
-	free(f);
-	return 0;
-}
-
 static struct note *
-submit_copies(struct fixture *f, int count)
+submit_copies(struct store_fixture *f, int count)
 {
 	struct note *notes = calloc((size_t)count, sizeof(*notes));
 
@@ -65,7 +32,7 @@ submit_copies(struct fixture *f, int count)
 }
 
 static void
-hold(struct fixture *f)
+hold(struct store_fixture *f)
 {
 	(void)db(f->other,
 	    "BEGIN; INSERT INTO paynotify.idempotency_keys "
@@ -90,7 +57,7 @@ count_done(struct note *notes, int count)
 static void
 test_store__copies_of_a_held_key_hold_up_nobody(void **state)
 {
-	struct fixture *f = *state;
+	struct store_fixture *f = *state;
 	enum { COPIES = 60, OTHERS = 200, ATTEMPTS = 32 };
 	static const char FAILED[] = "SELECT xact_rollback FROM "
 				     "pg_stat_database WHERE datname = "
@@ -134,7 +101,7 @@ test_store__copies_of_a_held_key_hold_up_nobody(void **state)
 static void
 test_store__crowd_behind_a_held_key_hides_nobody(void **state)
 {
-	struct fixture *f = *state;
+	struct store_fixture *f = *state;
 	enum { COPIES = PN_QUEUE_LOOK_MAX * 3, OTHERS = 20 };
 	enum pn_store_verdict verdict;
 	int recorded = 0, refused = 0;
@@ -167,7 +134,9 @@ int
 main(void)
 {
 	const struct CMUnitTest tests[] = {
-#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+#define TEST(name)                       \
+	cmocka_unit_test_setup_teardown( \
+	    name, store_fixture_setup, store_fixture_teardown)
 		TEST(test_store__copies_of_a_held_key_hold_up_nobody),
 		TEST(test_store__crowd_behind_a_held_key_hides_nobody),
 	};

@@ -17,46 +17,13 @@
 
 #include "store_support.h"
 
-static const int64_t LONG_US = 15 * PN_SECOND_US;
-
-struct fixture {
-	char dsn[DSN_BYTES];
-	PGconn *db, *other;
-	struct pn_store *store;
-};
-
-static int
-setup(void **state)
-{
-	struct fixture *f = calloc(1, sizeof(*f));
-
-	database_new(f->dsn);
-	f->db = db_open(f->dsn);
-	f->other = db_open(f->dsn);
-	f->store = store_new(f->dsn, 1, LONG_US);
-	*state = f;
-	return 0;
-}
-
-static int
-teardown(void **state)
-{
-	struct fixture *f = *state;
-
-	pn_store_close(f->store, PN_SECOND_US);
-	PQfinish(f->db);
-	PQfinish(f->other);
-	free(f);
-	return 0;
-}
-
 /* If it failed: behind an autovacuum of the keys all receiving would stand still
  * for as long as the janitor waits, again and again; or it would take its lock
  * although there is nothing to move. */
 static void
 test_janitor__does_not_queue_up_behind_a_vacuum(void **state)
 {
-	struct fixture *f = *state;
+	struct store_fixture *f = *state;
 	PGconn *janitor = db_open(f->dsn);
 	char sqlstate[6] = "";
 
@@ -103,7 +70,7 @@ count_in(const char *text, const char *what)
 static void
 test_janitor__chooses_before_it_locks(void **state)
 {
-	struct fixture *f = *state;
+	struct store_fixture *f = *state;
 	struct pn_buf plans = pn_buf_init(1 << 20);
 	const char *text, *choice, *move;
 
@@ -136,7 +103,9 @@ int
 main(void)
 {
 	const struct CMUnitTest tests[] = {
-#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+#define TEST(name)                       \
+	cmocka_unit_test_setup_teardown( \
+	    name, store_fixture_setup, store_fixture_teardown)
 		TEST(test_janitor__does_not_queue_up_behind_a_vacuum),
 		TEST(test_janitor__chooses_before_it_locks),
 	};

@@ -17,47 +17,12 @@
 
 static const int64_t LONG_US = 15 * PN_SECOND_US;
 
-struct fixture {
-	char dsn[DSN_BYTES];
-	PGconn *db;
-	struct pn_store *store;
-};
-
-static int
-setup(void **state)
-{
-	struct fixture *f = calloc(1, sizeof(*f));
-
-	database_new(f->dsn);
-	f->db = db_open(f->dsn);
-	f->store = store_new(f->dsn, 1, LONG_US);
-	*state = f;
-	return 0;
-}
-
-static int
-teardown(void **state)
-{
-	struct fixture *f = *state;
-
-	pn_store_close(f->store, PN_SECOND_US);
-	PQfinish(f->db);
-	free(f);
-	return 0;
-}
-
-static void
-submit(struct pn_store *store, struct note *note)
-{
-	assert_int_equal(pn_store_submit(store, &note->submission), 0);
-}
-
 /* If it failed: a forged or changed notification under a known key would pass
  * as a duplicate, or leave no trace. */
 static void
 test_store__quarantines_a_conflict_once(void **state)
 {
-	struct fixture *f = *state;
+	struct store_fixture *f = *state;
 
 	assert_int_equal(put(f->store, "a", 100), PN_STORE_RECORDED);
 	assert_int_equal(put(f->store, "a", 101), PN_STORE_CONFLICT);
@@ -87,14 +52,14 @@ test_store__quarantines_a_conflict_once(void **state)
 static void
 test_store__quarantines_what_is_signed_but_unreadable(void **state)
 {
-	struct fixture *f = *state;
+	struct store_fixture *f = *state;
 	struct note note;
 
 	for (int i = 0; i < 2; i++) {
 		note_init_quarantine(&note, "n7", "could not decrypt");
 		note.submission.quarantine_verdict = PN_STR("undecryptable");
 		note.submission.refused_status = 500;
-		submit(f->store, &note);
+		note_submit(f->store, &note);
 		assert_int_equal(note_wait(&note), PN_STORE_QUARANTINED);
 		note_done(&note);
 	}
@@ -117,7 +82,7 @@ test_store__quarantines_what_is_signed_but_unreadable(void **state)
 static void
 test_store__isolates_an_event_that_the_database_refuses(void **state)
 {
-	struct fixture *f = *state;
+	struct store_fixture *f = *state;
 	enum { COUNT = 40, BAD = 17 };
 	struct note notes[COUNT];
 	char trade[16];
@@ -129,7 +94,7 @@ test_store__isolates_an_event_that_the_database_refuses(void **state)
 	notes[BAD].events[0].account = PN_STR("not \xff UTF-8");
 	notes[BAD].submission.notify_id = PN_STR("neither \xc3");
 	for (int i = 0; i < COUNT; i++)
-		submit(f->store, &notes[i]);
+		note_submit(f->store, &notes[i]);
 	for (int i = 0; i < COUNT; i++) {
 		assert_int_equal(note_wait(&notes[i]),
 		    i == BAD ? PN_STORE_QUARANTINED : PN_STORE_RECORDED);
@@ -158,7 +123,7 @@ test_store__isolates_an_event_that_the_database_refuses(void **state)
 static void
 test_store__writes_receipts_of_refusals(void **state)
 {
-	struct fixture *f = *state;
+	struct store_fixture *f = *state;
 	char body[PN_REFUSAL_BODY_BYTES_MAX + 1000];
 	struct pn_refusal refusal = {
 		.provider = PN_STR("alipay"),
@@ -190,7 +155,7 @@ test_store__writes_receipts_of_refusals(void **state)
 static void
 test_store__refuses_without_a_standby_where_one_is_required(void **state)
 {
-	struct fixture *f = *state;
+	struct store_fixture *f = *state;
 	struct pn_store_options options = {
 		.dsn = f->dsn,
 		.writers = 1,
@@ -205,7 +170,7 @@ test_store__refuses_without_a_standby_where_one_is_required(void **state)
 	assert_int_equal(pn_store_open(&options, &store, &error), 0);
 	assert_int_equal(put(store, "a", 100), PN_STORE_UNAVAILABLE);
 	note_init_quarantine(&note, "n7", "could not decrypt");
-	submit(store, &note);
+	note_submit(store, &note);
 	assert_int_equal(note_wait(&note), PN_STORE_UNAVAILABLE);
 	note_done(&note);
 	pn_store_close(store, PN_SECOND_US);
@@ -220,7 +185,9 @@ int
 main(void)
 {
 	const struct CMUnitTest tests[] = {
-#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+#define TEST(name)                       \
+	cmocka_unit_test_setup_teardown( \
+	    name, store_fixture_setup, store_fixture_teardown)
 		TEST(test_store__quarantines_a_conflict_once),
 		TEST(test_store__quarantines_what_is_signed_but_unreadable),
 		TEST(test_store__isolates_an_event_that_the_database_refuses),

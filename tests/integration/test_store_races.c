@@ -21,43 +21,6 @@ static const int64_t LONG_US = 15 * PN_SECOND_US;
 
 enum { TRIES = 50 };
 
-struct fixture {
-	char dsn[DSN_BYTES];
-	PGconn *db, *other;
-	struct pn_store *store;
-};
-
-static int
-setup(void **state)
-{
-	struct fixture *f = calloc(1, sizeof(*f));
-
-	database_new(f->dsn);
-	f->db = db_open(f->dsn);
-	f->other = db_open(f->dsn);
-	f->store = store_new(f->dsn, 1, LONG_US);
-	*state = f;
-	return 0;
-}
-
-static int
-teardown(void **state)
-{
-	struct fixture *f = *state;
-
-	pn_store_close(f->store, PN_SECOND_US);
-	PQfinish(f->db);
-	PQfinish(f->other);
-	free(f);
-	return 0;
-}
-
-static void
-submit(struct pn_store *store, struct note *note)
-{
-	assert_int_equal(pn_store_submit(store, &note->submission), 0);
-}
-
 static const char WAITING[] =
     "SELECT count(*) FROM pg_stat_activity WHERE "
     "datname = current_database() AND application_name = 'paynotifyd' AND "
@@ -66,7 +29,7 @@ static const char WAITING[] =
 /* The other session holds this key, as another daemon that has not committed
  * does. */
 static void
-hold(struct fixture *f, const char *trade, int64_t amount)
+hold(struct store_fixture *f, const char *trade, int64_t amount)
 {
 	struct note note;
 	char hash[2 * PN_SHA256_BYTES + 1];
@@ -90,7 +53,7 @@ hold(struct fixture *f, const char *trade, int64_t amount)
 static void
 test_store__loser_of_a_race_looks_again(void **state)
 {
-	struct fixture *f = *state;
+	struct store_fixture *f = *state;
 	int64_t before = pn_metric_get(PN_METRIC_AGAIN);
 	char trade[16];
 	struct note note;
@@ -102,7 +65,7 @@ test_store__loser_of_a_race_looks_again(void **state)
 		(void)snprintf(trade, sizeof(trade), "race%d", i);
 		hold(f, trade, 100);
 		note_init(&note, trade, 100);
-		submit(f->store, &note);
+		note_submit(f->store, &note);
 		db_wait(f->db, 1, WAITING);
 		assert_false(note_is_done(&note));
 		(void)db(f->other, "COMMIT");
@@ -114,7 +77,7 @@ test_store__loser_of_a_race_looks_again(void **state)
 	/* With other content it is a conflict; if the winner gives up, new. */
 	hold(f, "lost", 100);
 	note_init(&note, "lost", 101);
-	submit(f->store, &note);
+	note_submit(f->store, &note);
 	db_wait(f->db, 1, WAITING);
 	(void)db(f->other, "COMMIT");
 	assert_int_equal(note_wait(&note), PN_STORE_CONFLICT);
@@ -122,7 +85,7 @@ test_store__loser_of_a_race_looks_again(void **state)
 
 	hold(f, "free", 100);
 	note_init(&note, "free", 100);
-	submit(f->store, &note);
+	note_submit(f->store, &note);
 	db_wait(f->db, 1, WAITING);
 	(void)db(f->other, "ROLLBACK");
 	assert_int_equal(note_wait(&note), PN_STORE_RECORDED);
@@ -139,7 +102,7 @@ test_store__loser_of_a_race_looks_again(void **state)
 static void
 test_store__key_does_not_slip_between_the_tiers(void **state)
 {
-	struct fixture *f = *state;
+	struct store_fixture *f = *state;
 	struct note note;
 
 	char other[16];
@@ -157,7 +120,7 @@ test_store__key_does_not_slip_between_the_tiers(void **state)
 				 "paynotify.archive_expired_keys(500)"),
 		    i == 0 ? 2 : 1);
 		note_init(&note, "slip", 100);
-		submit(f->store, &note);
+		note_submit(f->store, &note);
 		/* The statement has begun and waits for the mover. */
 		db_wait(f->db, 1, WAITING);
 		assert_false(note_is_done(&note));
@@ -174,7 +137,7 @@ test_store__key_does_not_slip_between_the_tiers(void **state)
 static void
 test_janitor__gives_way_to_a_running_statement(void **state)
 {
-	struct fixture *f = *state;
+	struct store_fixture *f = *state;
 	char sqlstate[6] = "";
 	PGconn *janitor = db_open(f->dsn);
 	struct note note;
@@ -184,7 +147,7 @@ test_janitor__gives_way_to_a_running_statement(void **state)
 			"expires_at = now()");
 	hold(f, "held", 100); /* holds the lock of a running ingest too */
 	note_init(&note, "held", 100);
-	submit(f->store, &note);
+	note_submit(f->store, &note);
 	db_send(janitor, "SELECT paynotify.archive_expired_keys(500)");
 	assert_string_equal(db_end(janitor, sqlstate), "55P03");
 	/* A snapshot from before the lock would not do. */
@@ -204,7 +167,7 @@ test_janitor__gives_way_to_a_running_statement(void **state)
 static void
 test_store__paused_holder_harms_no_other(void **state)
 {
-	struct fixture *f = *state;
+	struct store_fixture *f = *state;
 	enum { COUNT = 30, HELD = 11 };
 	struct note notes[COUNT];
 	char trade[16];
@@ -215,7 +178,7 @@ test_store__paused_holder_harms_no_other(void **state)
 		note_init(&notes[i], trade, 100);
 	}
 	for (int i = 0; i < COUNT; i++)
-		submit(f->store, &notes[i]);
+		note_submit(f->store, &notes[i]);
 	for (int i = 0; i < COUNT; i++)
 		if (i != HELD)
 			assert_int_equal(
@@ -238,7 +201,7 @@ test_store__paused_holder_harms_no_other(void **state)
 static void
 test_store__same_key_waiting_twice_is_recorded_once(void **state)
 {
-	struct fixture *f = *state;
+	struct store_fixture *f = *state;
 	enum { COUNT = 24 };
 	struct note first, notes[COUNT];
 	int recorded = 0;
@@ -246,11 +209,11 @@ test_store__same_key_waiting_twice_is_recorded_once(void **state)
 	/* While the first one waits, the others queue up for one batch. */
 	hold(f, "first", 1);
 	note_init(&first, "first", 1);
-	submit(f->store, &first);
+	note_submit(f->store, &first);
 	db_wait(f->db, 1, WAITING);
 	for (int i = 0; i < COUNT; i++) {
 		note_init(&notes[i], i % 2 == 0 ? "x" : "y", 100);
-		submit(f->store, &notes[i]);
+		note_submit(f->store, &notes[i]);
 	}
 	(void)db(f->other, "COMMIT");
 	assert_int_equal(note_wait(&first), PN_STORE_DUPLICATE);
@@ -287,7 +250,7 @@ crowd_main(void *payload)
 static void
 test_store__two_stores_and_64_threads_make_one_event(void **state)
 {
-	struct fixture *f = *state;
+	struct store_fixture *f = *state;
 	enum { THREADS = 64, ROUNDS = 5 };
 	struct pn_store *second = store_new(f->dsn, 2, LONG_US);
 	pthread_t threads[THREADS];
@@ -345,7 +308,7 @@ repeat_main(void *payload)
 static void
 test_janitor__moving_all_the_time_doubles_nothing(void **state)
 {
-	struct fixture *f = *state;
+	struct store_fixture *f = *state;
 	enum { THREADS = 6 };
 	struct pn_store_options options = {
 		.dsn = f->dsn,
@@ -395,7 +358,7 @@ test_janitor__moving_all_the_time_doubles_nothing(void **state)
 static void
 test_partitions__are_made_without_stopping_anybody(void **state)
 {
-	struct fixture *f = *state;
+	struct store_fixture *f = *state;
 	PGconn *reader = db_open(f->dsn), *maker = db_open(f->dsn);
 	int64_t partitions =
 	    db(f->db, "SELECT count(*) FROM pg_inherits "
@@ -409,7 +372,7 @@ test_partitions__are_made_without_stopping_anybody(void **state)
 	/* an ingest statement that hangs in the middle, */
 	hold(f, "held", 100);
 	note_init(&note, "held", 100);
-	submit(f->store, &note);
+	note_submit(f->store, &note);
 	db_wait(f->db, 1, WAITING);
 	/* and still partitions are made (lock_timeout would end a wait), */
 	assert_true(db(maker, "SELECT paynotify.make_partitions(now() + "
@@ -434,7 +397,7 @@ test_partitions__are_made_without_stopping_anybody(void **state)
 static void
 test_partitions__a_missing_one_is_not_the_events_fault(void **state)
 {
-	struct fixture *f = *state;
+	struct store_fixture *f = *state;
 	struct pn_store *store;
 
 	(void)db(f->db,
@@ -457,7 +420,9 @@ int
 main(void)
 {
 	const struct CMUnitTest tests[] = {
-#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+#define TEST(name)                       \
+	cmocka_unit_test_setup_teardown( \
+	    name, store_fixture_setup, store_fixture_teardown)
 		TEST(test_store__loser_of_a_race_looks_again),
 		TEST(test_store__key_does_not_slip_between_the_tiers),
 		TEST(test_janitor__gives_way_to_a_running_statement),

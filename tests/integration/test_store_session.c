@@ -19,47 +19,12 @@
 
 static const int64_t LONG_US = 15 * PN_SECOND_US;
 
-struct fixture {
-	char dsn[DSN_BYTES];
-	PGconn *db;
-	struct pn_store *store;
-};
-
-static int
-setup(void **state)
-{
-	struct fixture *f = calloc(1, sizeof(*f));
-
-	database_new(f->dsn);
-	f->db = db_open(f->dsn);
-	f->store = store_new(f->dsn, 1, LONG_US);
-	*state = f;
-	return 0;
-}
-
-static int
-teardown(void **state)
-{
-	struct fixture *f = *state;
-
-	pn_store_close(f->store, PN_SECOND_US);
-	PQfinish(f->db);
-	free(f);
-	return 0;
-}
-
-static void
-submit(struct pn_store *store, struct note *note)
-{
-	assert_int_equal(pn_store_submit(store, &note->submission), 0);
-}
-
 /* If it failed: defaults of the server, database or role would change what a
  * commit means or how a statement is planned. */
 static void
 test_store__pins_the_settings_of_its_sessions(void **state)
 {
-	struct fixture *f = *state;
+	struct store_fixture *f = *state;
 	struct pn_store *store;
 
 	(void)db(f->db,
@@ -210,7 +175,7 @@ static const char *const FORBIDDEN[] = {
 static void
 test_store__works_with_the_rights_of_a_receiver(void **state)
 {
-	struct fixture *f = *state;
+	struct store_fixture *f = *state;
 	char dsn[DSN_BYTES + 64], sqlstate[6];
 	struct pn_refusal refusal = {
 		.provider = PN_STR("alipay"),
@@ -241,7 +206,7 @@ test_store__works_with_the_rights_of_a_receiver(void **state)
 	assert_int_equal(put(store, "a", 100), PN_STORE_RECORDED);
 	assert_int_equal(put(store, "a", 101), PN_STORE_CONFLICT);
 	note_init_quarantine(&note, "n7", "could not decrypt");
-	submit(store, &note);
+	note_submit(store, &note);
 	assert_int_equal(note_wait(&note), PN_STORE_QUARANTINED);
 	note_done(&note);
 	pn_store_refuse(store, &refusal);
@@ -274,7 +239,7 @@ test_store__works_with_the_rights_of_a_receiver(void **state)
 static void
 test_store__never_plans_a_scan_of_a_whole_table(void **state)
 {
-	struct fixture *f = *state;
+	struct store_fixture *f = *state;
 	struct pn_conn conn = pn_conn_none();
 
 	open_as_writer(&conn, f->dsn);
@@ -301,7 +266,9 @@ int
 main(void)
 {
 	const struct CMUnitTest tests[] = {
-#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+#define TEST(name)                       \
+	cmocka_unit_test_setup_teardown( \
+	    name, store_fixture_setup, store_fixture_teardown)
 		TEST(test_store__pins_the_settings_of_its_sessions),
 		TEST(test_store__works_with_the_rights_of_a_receiver),
 		TEST(test_store__never_plans_a_scan_of_a_whole_table),

@@ -16,49 +16,12 @@
 
 #include "store_support.h"
 
-static const int64_t LONG_US = 15 * PN_SECOND_US;
-
-struct fixture {
-	char dsn[DSN_BYTES];
-	PGconn *db;
-	struct pn_store *store;
-};
-
-static int
-setup(void **state)
-{
-	struct fixture *f = calloc(1, sizeof(*f));
-
-	database_new(f->dsn);
-	f->db = db_open(f->dsn);
-	f->store = store_new(f->dsn, 1, LONG_US);
-	*state = f;
-	return 0;
-}
-
-static int
-teardown(void **state)
-{
-	struct fixture *f = *state;
-
-	pn_store_close(f->store, PN_SECOND_US);
-	PQfinish(f->db);
-	free(f);
-	return 0;
-}
-
-static void
-submit(struct pn_store *store, struct note *note)
-{
-	assert_int_equal(pn_store_submit(store, &note->submission), 0);
-}
-
 /* If it failed: an event would be lost, doubled, or acknowledged without its
  * evidence and receipt. */
 static void
 test_store__records_once_with_evidence_and_receipts(void **state)
 {
-	struct fixture *f = *state;
+	struct store_fixture *f = *state;
 
 	assert_int_equal(put(f->store, "a", 100), PN_STORE_RECORDED);
 	assert_int_equal(put(f->store, "a", 100), PN_STORE_DUPLICATE);
@@ -106,7 +69,7 @@ test_store__records_once_with_evidence_and_receipts(void **state)
 static void
 test_store__finds_keys_in_the_permanent_tier(void **state)
 {
-	struct fixture *f = *state;
+	struct store_fixture *f = *state;
 	struct note note;
 	char hex[2 * PN_SHA256_BYTES + 1];
 
@@ -137,7 +100,7 @@ test_store__finds_keys_in_the_permanent_tier(void **state)
 static void
 test_store__archives_only_expired_completed_webhook_keys(void **state)
 {
-	struct fixture *f = *state;
+	struct store_fixture *f = *state;
 
 	(void)db(f->db,
 	    "INSERT INTO paynotify.idempotency_keys (tenant, "
@@ -175,14 +138,14 @@ test_store__archives_only_expired_completed_webhook_keys(void **state)
 static void
 test_store__records_all_events_of_a_notification(void **state)
 {
-	struct fixture *f = *state;
+	struct store_fixture *f = *state;
 	struct note note;
 
 	assert_int_equal(put(f->store, "a", 100), PN_STORE_RECORDED);
 	note_init(&note, "a", 100);
 	note_add_refund(&note, "a", "r1");
 	note_add_refund(&note, "a", "r2");
-	submit(f->store, &note);
+	note_submit(f->store, &note);
 	/* The worst verdict: one of them was known. */
 	assert_int_equal(note_wait(&note), PN_STORE_DUPLICATE);
 	note_done(&note);
@@ -206,13 +169,13 @@ test_store__records_all_events_of_a_notification(void **state)
 static void
 test_store__takes_a_notification_that_repeats_itself(void **state)
 {
-	struct fixture *f = *state;
+	struct store_fixture *f = *state;
 	struct note note;
 
 	note_init(&note, "a", 100);
 	note_add_refund(&note, "a", "r");
 	note_add_refund(&note, "a", "r");
-	submit(f->store, &note);
+	note_submit(f->store, &note);
 	assert_int_equal(note_wait(&note), PN_STORE_RECORDED);
 	note_done(&note);
 	assert_int_equal(db(f->db, "SELECT count(*) FROM paynotify.events"), 2);
@@ -222,7 +185,7 @@ test_store__takes_a_notification_that_repeats_itself(void **state)
 	note.events[1] = note.events[0];
 	note.events[1].order_amount.minor = 101;
 	pn_event_seal(&note.events[1]);
-	submit(f->store, &note);
+	note_submit(f->store, &note);
 	assert_int_equal(note_wait(&note), PN_STORE_CONFLICT);
 	note_done(&note);
 	assert_int_equal(db(f->db, "SELECT count(*) FROM paynotify.events "
@@ -237,14 +200,14 @@ test_store__takes_a_notification_that_repeats_itself(void **state)
 static void
 test_store__records_events_in_order_of_arrival(void **state)
 {
-	struct fixture *f = *state;
+	struct store_fixture *f = *state;
 	struct note note;
 
 	/* The order of the keys is another. */
 	note_init(&note, "m", 100);
 	note_add_refund(&note, "z", "r1");
 	note_add_refund(&note, "b", "r2");
-	submit(f->store, &note);
+	note_submit(f->store, &note);
 	assert_int_equal(note_wait(&note), PN_STORE_RECORDED);
 	note_done(&note);
 	assert_int_equal(
@@ -258,7 +221,7 @@ test_store__records_events_in_order_of_arrival(void **state)
 static void
 test_store__keeps_tenants_apart(void **state)
 {
-	struct fixture *f = *state;
+	struct store_fixture *f = *state;
 	struct note note;
 
 	assert_int_equal(put(f->store, "a", 100), PN_STORE_RECORDED);
@@ -266,7 +229,7 @@ test_store__keeps_tenants_apart(void **state)
 	note.submission.tenant = PN_STR("shop2");
 	note.events[0].tenant = PN_STR("shop2");
 	pn_event_seal(&note.events[0]);
-	submit(f->store, &note);
+	note_submit(f->store, &note);
 	assert_int_equal(note_wait(&note), PN_STORE_RECORDED);
 	note_done(&note);
 	assert_int_equal(
@@ -279,7 +242,9 @@ int
 main(void)
 {
 	const struct CMUnitTest tests[] = {
-#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+#define TEST(name)                       \
+	cmocka_unit_test_setup_teardown( \
+	    name, store_fixture_setup, store_fixture_teardown)
 		TEST(test_store__records_once_with_evidence_and_receipts),
 		TEST(test_store__finds_keys_in_the_permanent_tier),
 		TEST(test_store__archives_only_expired_completed_webhook_keys),
