@@ -39,6 +39,14 @@ struct pn_conf_file {
 	struct pn_secret content; /* secrets: one trailing newline removed */
 };
 
+/* Borrowed: the file's content as text. */
+static inline struct pn_str
+pn_conf_file_text(const struct pn_conf_file *file)
+{
+	return (struct pn_str){ (const char *)file->content.data,
+		file->content.len };
+}
+
 struct pn_conf_files {
 	struct pn_conf_file *files;
 	size_t count;

@@ -43,13 +43,6 @@ refuse(struct pn_notification *notification, enum pn_verdict verdict,
 
 /* --- accounts ---------------------------------------------------------- */
 
-static struct pn_str
-file_text(const struct pn_conf_file *file)
-{
-	return (struct pn_str){ (const char *)file->content.data,
-		file->content.len };
-}
-
 static int
 at_place(struct pn_error *error, int r, const struct pn_conf_place *place,
     const char *key, const char *path)
@@ -102,14 +95,14 @@ parse_keys(struct pn_alipay *account, struct pn_error *ret_error)
 		const struct pn_conf_file *file = &files->files[i];
 
 		r = pn_public_key_parse(
-		    file_text(file), &account->keys[i], ret_error);
+		    pn_conf_file_text(file), &account->keys[i], ret_error);
 		if (r < 0)
 			return at_place(ret_error, r, &file->place,
 			    "public_key", file->path);
 		account->key_count++;
 	}
 	if (samples->count > 0) {
-		r = pn_private_key_parse(file_text(&samples->files[0]),
+		r = pn_private_key_parse(pn_conf_file_text(&samples->files[0]),
 		    &account->sample_key, ret_error);
 		if (r < 0)
 			return at_place(ret_error, r, &samples->files[0].place,

@@ -66,13 +66,6 @@ place_error(
 	    file->place.line, text);
 }
 
-static struct pn_str
-content_of(const struct pn_conf_file *file)
-{
-	return (struct pn_str){ (const char *)file->content.data,
-		file->content.len };
-}
-
 /* The same key named twice does no harm; one name for two keys would make the
  * verdict depend on their order. */
 static int
@@ -120,7 +113,7 @@ open_public_key(struct pn_wechat_account *account,
 		    "public_key must be written PUB_KEY_ID_...:FILE (the id "
 		    "stands beside the key on the merchant platform; for a "
 		    "certificate use platform_cert)");
-	r = pn_public_key_parse(content_of(file), &key, error);
+	r = pn_public_key_parse(pn_conf_file_text(file), &key, error);
 	if (r < 0)
 		return pn_error_prefix(error, r,
 		    "%s:%d: %s: ", file->place.file, file->place.line,
@@ -140,7 +133,7 @@ open_certificate(struct pn_wechat_account *account,
 	PN_CLEANUP(key_unrefp) struct pn_public_key *key = NULL;
 	int r;
 
-	r = pn_public_key_parse(content_of(file), &key, error);
+	r = pn_public_key_parse(pn_conf_file_text(file), &key, error);
 	if (r < 0)
 		return pn_error_prefix(error, r,
 		    "%s:%d: %s: ", file->place.file, file->place.line,
@@ -174,7 +167,7 @@ open_v2_key(struct pn_wechat_account *account, const struct pn_conf_file *file,
 	struct pn_wechat_v2_key *v2 = &account->v2_keys[account->v2_key_count];
 	PN_CLEANUP(pn_buf_done)
 	struct pn_buf named = pn_buf_init(PN_KEY_FILE_BYTES_MAX * 2);
-	struct pn_str secret = content_of(file);
+	struct pn_str secret = pn_conf_file_text(file);
 	unsigned char md5[PN_MD5_BYTES];
 	char hex[2 * PN_MD5_BYTES + 1];
 	int r;
@@ -215,7 +208,8 @@ open_sign_key(struct pn_wechat_account *account,
 	if (files->count == 0)
 		return 0;
 	file = &files->files[0];
-	r = pn_private_key_parse(content_of(file), &account->sign_key, error);
+	r = pn_private_key_parse(
+	    pn_conf_file_text(file), &account->sign_key, error);
 	if (r < 0)
 		return pn_error_prefix(error, r,
 		    "%s:%d: %s: ", file->place.file, file->place.line,
