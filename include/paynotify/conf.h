@@ -91,6 +91,22 @@ struct pn_conf_database {
 
 struct pn_conf_retention {
 	int64_t key_hot_us;
+	int64_t receipts_us; /* receipts and attempts of deliveries */
+	int64_t evidence_us; /* evidence and the payload of events */
+};
+
+/* [deliver NAME]: an endpoint that events are pushed to. */
+struct pn_conf_deliver {
+	char *name; /* as a tenant's: [a-z0-9_-]{1,32} */
+	struct pn_conf_place place;
+	char *url;
+	struct pn_conf_place url_place;
+	struct pn_conf_strings tenants;   /* empty: all */
+	struct pn_conf_strings types;     /* "payment.*" too; empty: all */
+	struct pn_conf_files secret_file; /* whsec_...; the first signs first */
+	struct pn_conf_files ca_file;     /* 0 or 1; else the system's */
+	int64_t timeout_us;               /* of one attempt */
+	int64_t max_in_flight;            /* attempts at once, a process */
 };
 
 enum pn_sign_type { PN_SIGN_RSA2, PN_SIGN_RSA };
@@ -134,6 +150,8 @@ struct pn_conf {
 	struct pn_conf_retention retention;
 	struct pn_conf_account *accounts; /* sorted by provider, tenant */
 	size_t account_count;
+	struct pn_conf_deliver *delivers; /* sorted by name */
+	size_t deliver_count;
 };
 
 /* Loads path and what it includes. 0; -EINVAL (or the errno of the file) with

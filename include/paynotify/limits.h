@@ -61,6 +61,12 @@ enum {
 	PN_REFUSAL_BODY_BYTES_MAX = 2048,
 	PN_ARCHIVE_KEYS_MAX = 500, /* keys the janitor moves at a time */
 
+	/* The hand-off. */
+	PN_ENDPOINTS_MAX = 64,          /* [deliver] sections */
+	PN_CLAIM_EVENTS_MAX = 1000,     /* of one claim; see 0004 */
+	PN_ANSWER_KEPT_BYTES_MAX = 512, /* of an endpoint's answer */
+	PN_IN_FLIGHT_MAX = 1024,        /* attempts of one endpoint */
+
 	/* The server. */
 	PN_CONNECTIONS_MAX = 65536,
 	PN_LISTEN_MAX = 8,

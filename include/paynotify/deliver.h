@@ -1,0 +1,30 @@
+/*
+ * HTTP push: claims events of each [deliver] endpoint, sends them as Standard
+ * Webhooks, settles what came of it. Meets the receiver only in PostgreSQL.
+ */
+#ifndef PN_DELIVER_H
+#define PN_DELIVER_H
+
+#include <stdint.h>
+
+#include "paynotify/compiler.h"
+#include "paynotify/conf.h"
+#include "paynotify/error.h"
+
+/* What can be wrong with the endpoints of a configuration, with file:line:
+ * a URL that is none, a secret that is no whsec_. 0; -EINVAL. */
+int pn_deliver_check(
+    const struct pn_conf *conf, struct pn_error *ret_error) PN_MUSTCHECK;
+
+struct pn_deliver;
+
+/* Starts the threads; never waits for the database. Borrows conf. Without an
+ * endpoint *ret_deliver is NULL and nothing runs. pn_net_init() was called.
+ * -EINVAL as pn_deliver_check, -ENOMEM, -EAGAIN. */
+int pn_deliver_open(const struct pn_conf *conf, struct pn_deliver **ret_deliver,
+    struct pn_error *ret_error) PN_MUSTCHECK;
+/* Stops claiming, lets what is in flight end for at most grace_us, hands back
+ * what was not sent, settles, stops the threads. NULL is fine. */
+void pn_deliver_close(struct pn_deliver *deliver, int64_t grace_us);
+
+#endif
