@@ -33,6 +33,11 @@ enum pn_metric {
 	PN_METRIC_RECONNECTS,
 	PN_METRIC_RECEIPTS_DROPPED, /* lossy queue of refusals was full */
 	PN_METRIC_KEYS_ARCHIVED,
+	PN_METRIC_DELIVERIES_DONE,  /* settled attempts of a push, by outcome */
+	PN_METRIC_DELIVERIES_RETRY, /* will be attempted again */
+	PN_METRIC_DELIVERIES_DEAD,  /* left to an operator */
+	PN_METRIC_LEASES_LOST,      /* settled after the lease had ended */
+	PN_METRIC_NOTIFIES,         /* NOTIFY paynotify_events sent */
 	PN_METRIC_CONNECTIONS_REFUSED, /* over a connection limit */
 	PN_METRIC_QUEUE_EVENTS,        /* gauge: waiting for a writer */
 	PN_METRIC_CONNECTIONS,         /* gauge: open client connections */

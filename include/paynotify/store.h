@@ -119,7 +119,7 @@ pn_store_dsn_check(const char *dsn, struct pn_error *ret_error) PN_MUSTCHECK;
 
 struct pn_store;
 
-/* Starts writers, timer, refusal writer, janitor. Never waits for the database:
+/* Starts writers, timer, refusal writer, notifier, janitor. Never waits for the database:
  * it connects in the background and says what is wrong in the log. -ENOMEM,
  * -EAGAIN (no thread). */
 int pn_store_open(const struct pn_store_options *options,

@@ -31,6 +31,9 @@ struct row {
 #define EVENTS(verdict)                                               \
 	"paynotify_events_total", "{verdict=\"" verdict "\"}", false, \
 	    "Events of verified notifications, by what the store said"
+#define DELIVERIES(result)                                              \
+	"paynotify_deliveries_total", "{result=\"" result "\"}", false, \
+	    "Settled attempts to push an event to an endpoint"
 
 static const struct row rows[] = {
 	[PN_METRIC_REQUESTS] = { "paynotify_requests_total", "", false,
@@ -67,6 +70,13 @@ static const struct row rows[] = {
 	    false, "Receipts of refusals that a full queue dropped" },
 	[PN_METRIC_KEYS_ARCHIVED] = { "paynotify_keys_archived_total", "",
 	    false, "Keys moved to the permanent tier" },
+	[PN_METRIC_DELIVERIES_DONE] = { DELIVERIES("done") },
+	[PN_METRIC_DELIVERIES_RETRY] = { DELIVERIES("retry") },
+	[PN_METRIC_DELIVERIES_DEAD] = { DELIVERIES("dead") },
+	[PN_METRIC_LEASES_LOST] = { "paynotify_leases_lost_total", "", false,
+	    "Deliveries settled after their lease had ended" },
+	[PN_METRIC_NOTIFIES] = { "paynotify_notifies_total", "", false,
+	    "Notifications sent to who listens to paynotify_events" },
 	[PN_METRIC_CONNECTIONS_REFUSED] = { "paynotify_connections_refused_"
 					    "total",
 	    "", false, "Connections over a limit" },

@@ -247,7 +247,7 @@ settle_ingested(struct pn_writer *writer)
 {
 	struct pn_batch *batch = &writer->batch;
 	enum pn_fate fates[PN_BATCH_EVENTS_MAX];
-	bool conflicts = false;
+	bool conflicts = false, fresh = false;
 	size_t member;
 
 	for (size_t i = 0; i < batch->count; i++) {
@@ -258,6 +258,7 @@ settle_ingested(struct pn_writer *writer)
 		member = batch->elements[i].member;
 		judge(
 		    batch->members[member], batch->verdicts[i], &fates[member]);
+		fresh |= batch->verdicts[i] == PN_ELEMENT_NEW;
 	}
 	count_settled(batch, fates);
 	for (size_t i = 0; i < batch->count; i++) {
@@ -265,6 +266,8 @@ settle_ingested(struct pn_writer *writer)
 		batch->members[i]->attempts += fates[i] == PN_FATE_BACK;
 	}
 	pn_settle(writer, batch->members, batch->count, fates);
+	if (fresh)
+		pn_notifier_kick(writer->store->notifier);
 	return conflicts ? quarantine_conflicts(writer, fates) : 0;
 }
 

@@ -14,6 +14,8 @@ extern const char pn_sql_ingest[];
 extern const char pn_sql_ingest_one[];
 extern const char pn_sql_ingest_resubmitted[];
 extern const char pn_sql_keys[];
+extern const char pn_sql_notifier[];
+extern const char pn_sql_notify[];
 extern const char pn_sql_partitions[];
 extern const char pn_sql_quarantine[];
 extern const char pn_sql_quarantine_resubmitted[];

@@ -2,9 +2,9 @@
  * The store as a whole: opening, submitting, closing.
  *
  * Threads: writers (writer.c), a timer (timer.c), the writer of refusals
- * (refusal.c), the janitor (janitor.c). They meet in struct pn_store, whose
- * lock guards the queue; submit() appends and wakes a writer only when one is
- * idle, so that under load nobody is woken at all.
+ * (refusal.c), the notifier (notifier.c), the janitor (janitor.c). They meet in
+ * struct pn_store, whose lock guards the queue; submit() appends and wakes a
+ * writer only when one is idle, so that under load nobody is woken at all.
  *
  * Closing: submitters have stopped; the writers get grace_us to empty the
  * queue; then all threads end, and what is left is answered UNAVAILABLE. What
@@ -92,8 +92,10 @@ static int
 start_threads(struct pn_store *store, bool janitor)
 {
 	struct pn_writer *w;
-	int r = 0;
+	int r;
 
+	/* Before the writers, which kick it. */
+	r = pn_notifier_open(store, &store->notifier);
 	for (unsigned i = 0; r == 0 && i < store->writer_count; i++) {
 		w = &store->writers[i];
 		r = -pthread_create(&w->thread, NULL, pn_writer_main, w);
@@ -197,6 +199,7 @@ pn_store_close(struct pn_store *store, int64_t grace_us)
 	if (store->timer_started)
 		(void)pthread_join(store->timer, NULL);
 	pn_janitor_close(store->janitor);
+	pn_notifier_close(store->notifier);
 	give_up_rest(store);
 	for (unsigned i = 0; i < store->writer_count; i++)
 		pn_batch_done(&store->writers[i].batch);

@@ -74,6 +74,7 @@ struct pn_writer {
 
 struct pn_refusals; /* refusal.c */
 struct pn_janitor;  /* janitor.c */
+struct pn_notifier; /* notifier.c */
 
 struct pn_store {
 	/* Constant after opening. */
@@ -107,6 +108,7 @@ struct pn_store {
 	bool timer_started;
 	struct pn_refusals *refusals;
 	struct pn_janitor *janitor;
+	struct pn_notifier *notifier;
 };
 
 /* queue.c; all under the lock. */
@@ -164,6 +166,13 @@ pn_refusals_add(struct pn_refusals *refusals, const struct pn_refusal *refusal);
 int
 pn_janitor_open(struct pn_store *store, struct pn_janitor **ret) PN_MUSTCHECK;
 void pn_janitor_close(struct pn_janitor *janitor);
+
+/* notifier.c */
+int
+pn_notifier_open(struct pn_store *store, struct pn_notifier **ret) PN_MUSTCHECK;
+void pn_notifier_close(struct pn_notifier *notifier);
+/* Something new was committed. Any thread; never blocks. */
+void pn_notifier_kick(struct pn_notifier *notifier);
 
 /* session.c: connects, pins the session's settings and finds out whether the
  * schema is there. 0, or < 0 with *ret_health and the text. */

@@ -1,0 +1,2 @@
+-- There are new events.
+NOTIFY paynotify_events
