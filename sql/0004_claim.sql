@@ -1,0 +1,476 @@
+-- Claiming and settling, for applications that pull and for the deliverer.
+--
+-- Promises, and what keeps each:
+--
+-- * No event is missed. A consumer's mark passes an event only when a row of
+--   deliveries says who has it (or the filter leaves it out), in the same
+--   transaction. Numbers that are missing in the sequence may belong to an
+--   ingest that has not committed: the claim stops in front of the first such
+--   gap (paynotify.gaps_may_fill).
+-- * No event is claimed twice. Who claims locks (consumer, seq) first - an
+--   advisory lock until the end of the transaction - and looks again with a
+--   snapshot taken after: whoever had the lock before has committed by then,
+--   and his row, or a mark that has passed, is visible. That takes READ
+--   COMMITTED: in other levels the snapshot is older than the lock.
+-- * Claims do not wait for each other, even in transactions that stay open:
+--   locks are tried, never awaited; rows are SKIP LOCKED.
+-- * Two holders never both finish. A token is good for one lease. settle()
+--   takes the row by it, so the second waits for the first, and then finds the
+--   token gone. A lease that has ended is lost, whether taken over or not.
+-- * Events of one order go in order of seq: one at a time is leased; those
+--   behind it wait. What waits is woken by who finishes the one before, and
+--   should that one not see it (two transactions that cross), by tend().
+-- * Old snapshots do no harm: nothing here reads past rows that are dead but
+--   cannot be vacuumed, other than by exact key.
+
+-- A token is consumer, seq and four random bytes, so that it is found without
+-- an index of its own.
+CREATE FUNCTION paynotify.token_consumer(token uuid) RETURNS integer
+LANGUAGE sql IMMUTABLE AS
+$$ SELECT ('x' || left(token::text, 8))::bit(32)::integer $$;
+
+CREATE FUNCTION paynotify.token_seq(token uuid) RETURNS bigint
+LANGUAGE sql IMMUTABLE AS
+$$ SELECT ('x' || substr(replace(token::text, '-', ''), 9, 16))::bit(64)::bigint $$;
+
+CREATE FUNCTION paynotify.new_token(consumer_id integer, seq bigint)
+RETURNS uuid
+LANGUAGE sql VOLATILE AS
+$$ SELECT encode(int4send(consumer_id) || int8send(seq)
+	|| substr(uuid_send(gen_random_uuid()), 1, 4), 'hex')::uuid $$;
+
+-- NULL without an order number: held by nothing. A collision makes one order
+-- wait for another, no more.
+CREATE FUNCTION paynotify.order_hash(tenant text, account text,
+	out_trade_no text) RETURNS bigint
+LANGUAGE sql IMMUTABLE AS
+$$ SELECT hashtextextended(tenant || E'\n' || coalesce(account, '') || E'\n'
+	|| out_trade_no, 0) $$;
+
+-- Whether a number that `seen` finds missing between others may yet be filled.
+-- It was taken by a transaction that had its number before the next higher one
+-- was taken, so it is among those that `seen` knows to run, and as long as it
+-- runs it holds the lock of an INSERT on event_log. Who asks must look again
+-- after a `no`: the transaction may have committed since.
+CREATE FUNCTION paynotify.gaps_may_fill(seen pg_snapshot) RETURNS boolean
+LANGUAGE plpgsql
+AS $$
+DECLARE
+	running xid[] := ARRAY(SELECT i::xid FROM pg_snapshot_xip(seen) i);
+BEGIN
+	RETURN running <> '{}' AND EXISTS (
+		WITH l AS MATERIALIZED (SELECT * FROM pg_locks)
+		SELECT FROM l x
+		JOIN l r ON r.virtualtransaction = x.virtualtransaction
+		WHERE x.locktype = 'transactionid' AND x.granted
+			AND x.mode = 'ExclusiveLock'
+			AND x.transactionid = ANY (running)
+			AND r.locktype = 'relation' AND r.granted
+			AND r.mode = 'RowExclusiveLock'
+			AND r.relation = 'paynotify.event_log'::regclass
+			AND r.database = (SELECT b.oid FROM pg_database b
+				WHERE b.datname = current_database()));
+END
+$$;
+
+CREATE FUNCTION paynotify.newest_mark(consumer integer)
+RETURNS paynotify.consumer_marks
+LANGUAGE plpgsql
+AS $$
+DECLARE
+	mark paynotify.consumer_marks;
+BEGIN
+	SELECT * INTO mark FROM paynotify.consumer_marks m
+	WHERE m.consumer_id = consumer
+	ORDER BY m.seq DESC, m.tended_at DESC LIMIT 1;
+	RETURN mark;
+END
+$$;
+
+-- The events behind `after`, at most so many: in parallel arrays, since they
+-- are looked at twice. open: for this consumer, and nobody's yet.
+CREATE TYPE paynotify.claim_window AS (
+	seqs bigint[],
+	received_ats timestamptz[],
+	order_hashes bigint[],
+	opens boolean[],
+	last_seq bigint,     -- of those scanned
+	gap_seq bigint,      -- the first behind missing numbers, or NULL
+	seen pg_snapshot
+);
+
+CREATE FUNCTION paynotify.scan_window(me paynotify.consumers, after bigint,
+	until bigint, events integer)
+RETURNS paynotify.claim_window
+LANGUAGE plpgsql
+AS $$
+DECLARE
+	ret paynotify.claim_window;
+BEGIN
+	SELECT array_agg(w.seq ORDER BY w.seq),
+		array_agg(w.received_at ORDER BY w.seq),
+		array_agg(w.order_hash ORDER BY w.seq),
+		array_agg(w.open ORDER BY w.seq),
+		max(w.seq),
+		min(w.seq) FILTER (WHERE w.gap),
+		pg_current_snapshot()
+	INTO ret
+	FROM (SELECT e.seq, e.received_at,
+			paynotify.order_hash(e.tenant, e.account, e.out_trade_no)
+				AS order_hash,
+			e.seq - lag(e.seq, 1, after) OVER (ORDER BY e.seq) > 1 AS gap,
+			(me.tenants IS NULL OR e.tenant = ANY (me.tenants))
+			AND (me.type_patterns IS NULL
+				OR e.type LIKE ANY (me.type_patterns))
+			AND e.received_at >= me.start_at
+			-- Not EXISTS, which might be planned as a hash of all rows.
+			AND (SELECT true FROM paynotify.deliveries d
+				WHERE d.consumer_id = me.id AND d.seq = e.seq
+				LIMIT 1) IS NULL AS open
+		FROM (SELECT l.seq, l.received_at, l.tenant, l.account,
+				l.out_trade_no, l.type
+			FROM paynotify.event_log l
+			WHERE l.seq > after AND l.seq <= until
+			ORDER BY l.seq LIMIT events) e) w;
+	RETURN ret;
+END
+$$;
+
+-- A window that may be claimed from: cut in front of the first gap that may yet
+-- be filled. Numbers that are missing for good are passed.
+CREATE FUNCTION paynotify.settled_window(me paynotify.consumers, after bigint,
+	events integer)
+RETURNS paynotify.claim_window
+LANGUAGE plpgsql
+AS $$
+DECLARE
+	w paynotify.claim_window;
+BEGIN
+	w := paynotify.scan_window(me, after, 9223372036854775807, events);
+	IF w.gap_seq IS NULL THEN
+		RETURN w;
+	END IF;
+	IF paynotify.gaps_may_fill(w.seen) THEN
+		RETURN paynotify.scan_window(me, after, w.gap_seq - 1, events);
+	END IF;
+	-- Whoever had taken one of the missing numbers has ended: what it
+	-- recorded is visible now.
+	RETURN paynotify.scan_window(me, after, w.last_seq, events);
+END
+$$;
+
+-- Takes up to `wanted` events behind the mark. Returns what is leased; what is
+-- behind an unfinished event of its order gets a row and waits.
+CREATE FUNCTION paynotify.take_new(me paynotify.consumers,
+	mark paynotify.consumer_marks, wanted integer, lease_ends timestamptz)
+RETURNS TABLE (seq bigint, received_at timestamptz, token uuid)
+LANGUAGE plpgsql
+SET enable_nestloop = off -- of two arrays that are thought to be short
+AS $$
+#variable_conflict use_column
+DECLARE
+	windows_events_max CONSTANT integer := 16384;
+	events integer := greatest(2 * wanted, 64);
+	scanned integer := 0;
+	after bigint := mark.seq;
+	w paynotify.claim_window;
+	mine bigint[];       -- locked by this transaction
+	held bigint[] := '{}'; -- orders with an event that another one claims
+	left_open bigint;    -- the first event that stays open
+	passed bigint := mark.seq; -- how far the mark may go
+	front boolean := true;     -- nothing open was left behind so far
+	seqs bigint[];
+	received_ats timestamptz[];
+	tokens uuid[];
+	left_hashes bigint[];
+BEGIN
+	WHILE wanted > 0 AND scanned < windows_events_max LOOP
+		w := paynotify.settled_window(me, after, events);
+		EXIT WHEN w.seqs IS NULL;
+		-- One by one in order of seq, and no more than are wanted.
+		mine := ARRAY(SELECT o.seq
+			FROM (SELECT u.seq
+				FROM unnest(w.seqs, w.opens) u (seq, open)
+				WHERE u.open ORDER BY u.seq) o
+			WHERE pg_try_advisory_xact_lock(1886257152 + me.id,
+				(o.seq & 2147483647)::integer)
+			LIMIT wanted);
+		-- A statement of its own: its snapshot is younger than the locks.
+		WITH o AS MATERIALIZED (
+			SELECT u.seq, u.received_at, u.order_hash,
+				m.seq IS NOT NULL AS mine
+			FROM unnest(w.seqs, w.received_ats, w.order_hashes,
+				w.opens) u (seq, received_at, order_hash, open)
+			LEFT JOIN unnest(mine) m (seq) ON m.seq = u.seq
+			WHERE u.open
+				AND u.seq > (SELECT max(n.seq)
+					FROM paynotify.consumer_marks n
+					WHERE n.consumer_id = me.id)
+				AND (SELECT true FROM paynotify.deliveries d
+					WHERE d.consumer_id = me.id
+						AND d.seq = u.seq
+					LIMIT 1) IS NULL
+		), b AS MATERIALIZED (
+			SELECT o.seq, o.received_at, o.order_hash, o.mine,
+				count(*) OVER before AS ahead,
+				coalesce(bool_and(o.mine) OVER before, true)
+					AS ahead_mine,
+				o.mine AND (SELECT true
+					FROM paynotify.deliveries d
+					WHERE d.consumer_id = me.id
+						AND d.order_hash = o.order_hash
+						AND d.seq < o.seq
+						AND d.state IN ('leased',
+							'waiting', 'retry')
+					LIMIT 1) IS NOT NULL AS behind
+			FROM o
+			WINDOW before AS (PARTITION BY o.order_hash,
+				CASE WHEN o.order_hash IS NULL THEN o.seq END
+				ORDER BY o.seq ROWS BETWEEN UNBOUNDED PRECEDING
+				AND 1 PRECEDING)
+		), j AS MATERIALIZED (
+			SELECT b.seq, b.received_at, b.order_hash,
+				CASE WHEN NOT b.mine OR NOT b.ahead_mine
+						OR (b.order_hash = ANY (held)) IS TRUE
+					THEN 'open'
+				WHEN b.ahead > 0 OR b.behind THEN 'waiting'
+				ELSE 'leased' END AS state,
+				paynotify.new_token(me.id, b.seq) AS token
+			FROM b
+		), claimed AS (
+			INSERT INTO paynotify.deliveries (consumer_id, seq,
+				received_at, order_hash, state, attempts,
+				token, lease_expires_at)
+			SELECT me.id, j.seq, j.received_at, j.order_hash,
+				j.state, (j.state = 'leased')::integer,
+				CASE j.state WHEN 'leased' THEN j.token END,
+				CASE j.state WHEN 'leased' THEN lease_ends END
+			FROM j WHERE j.state <> 'open'
+			ORDER BY j.seq
+		)
+		SELECT array_agg(j.seq ORDER BY j.seq)
+				FILTER (WHERE j.state = 'leased'),
+			array_agg(j.received_at ORDER BY j.seq)
+				FILTER (WHERE j.state = 'leased'),
+			array_agg(j.token ORDER BY j.seq)
+				FILTER (WHERE j.state = 'leased'),
+			min(j.seq) FILTER (WHERE j.state = 'open'),
+			array_agg(j.order_hash) FILTER (WHERE j.state = 'open'
+				AND j.order_hash IS NOT NULL)
+		INTO seqs, received_ats, tokens, left_open, left_hashes
+		FROM j;
+		RETURN QUERY SELECT * FROM unnest(seqs, received_ats, tokens);
+		wanted := wanted - coalesce(cardinality(seqs), 0);
+		IF front THEN
+			passed := coalesce(left_open - 1, w.last_seq);
+			front := left_open IS NULL;
+		END IF;
+		held := held || left_hashes;
+		after := w.last_seq;
+		scanned := scanned + cardinality(w.seqs);
+		EXIT WHEN cardinality(w.seqs) < events;
+		events := least(2 * events, 4096);
+	END LOOP;
+	IF passed > mark.seq THEN
+		INSERT INTO paynotify.consumer_marks
+		VALUES (me.id, passed, mark.tended_at, mark.cleaned_seq);
+	END IF;
+END
+$$;
+
+-- Takes up to `wanted` events that are due again.
+CREATE FUNCTION paynotify.take_due(me paynotify.consumers, wanted integer,
+	lease_ends timestamptz, instant timestamptz)
+RETURNS TABLE (seq bigint, received_at timestamptz, token uuid,
+	attempt integer, redelivery boolean)
+LANGUAGE plpgsql
+AS $$
+#variable_conflict use_column
+BEGIN
+	RETURN QUERY WITH due AS MATERIALIZED (
+		SELECT d.seq FROM paynotify.deliveries d
+		WHERE d.consumer_id = me.id AND d.state = 'retry'
+			AND d.retry_at <= instant
+		ORDER BY d.retry_at LIMIT wanted
+		FOR UPDATE SKIP LOCKED
+	)
+	UPDATE paynotify.deliveries d
+	SET state = 'leased', attempts = d.attempts + 1, retry_at = NULL,
+		token = paynotify.new_token(me.id, d.seq),
+		lease_expires_at = lease_ends
+	FROM due
+	WHERE d.consumer_id = me.id AND d.seq = due.seq
+	RETURNING d.seq, d.received_at, d.token, d.attempts, d.redelivery;
+END
+$$;
+
+-- Leases that have ended come back, and those wait no longer whose order goes
+-- on. What another transaction has locked is left to the next time.
+CREATE FUNCTION paynotify.sweep(consumer integer, instant timestamptz)
+RETURNS void
+LANGUAGE plpgsql
+AS $$
+BEGIN
+	WITH ended AS MATERIALIZED (
+		SELECT c.seqs FROM paynotify.claims c
+		WHERE c.consumer_id = consumer AND c.expires_at <= instant
+	), lost AS MATERIALIZED (
+		SELECT d.seq FROM (SELECT unnest(seqs) AS seq FROM ended) s
+		JOIN paynotify.deliveries d
+			ON d.consumer_id = consumer AND d.seq = s.seq
+		WHERE d.state = 'leased' AND d.lease_expires_at <= instant
+		ORDER BY d.seq
+		FOR UPDATE OF d SKIP LOCKED
+	)
+	UPDATE paynotify.deliveries d
+	SET state = 'retry', retry_at = instant, token = NULL,
+		lease_expires_at = NULL,
+		reason = 'the lease ended before the event was settled'
+	FROM lost
+	WHERE d.consumer_id = consumer AND d.seq = lost.seq;
+	DELETE FROM paynotify.claims
+	WHERE ctid = ANY (ARRAY(
+		SELECT c.ctid FROM paynotify.claims c
+		WHERE c.consumer_id = consumer AND c.expires_at <= instant
+			AND (SELECT true FROM unnest(c.seqs) s (seq)
+				JOIN paynotify.deliveries d
+					ON d.consumer_id = consumer
+					AND d.seq = s.seq
+				WHERE d.state = 'leased'
+					AND d.lease_expires_at <= instant
+				LIMIT 1) IS NULL
+		FOR UPDATE SKIP LOCKED));
+	WITH free AS MATERIALIZED (
+		SELECT w.seq FROM paynotify.deliveries w
+		WHERE w.consumer_id = consumer AND w.state = 'waiting'
+			AND (SELECT true FROM paynotify.deliveries p
+				WHERE p.consumer_id = consumer
+					AND p.order_hash = w.order_hash
+					AND p.seq < w.seq
+					AND p.state IN ('leased', 'waiting',
+						'retry')
+				LIMIT 1) IS NULL
+		ORDER BY w.seq
+		FOR UPDATE SKIP LOCKED
+	)
+	UPDATE paynotify.deliveries w
+	SET state = 'retry', retry_at = instant
+	FROM free
+	WHERE w.consumer_id = consumer AND w.seq = free.seq;
+END
+$$;
+
+-- sweep(), and removes what has become useless: old marks, and rows of events
+-- that are done and that the mark has passed.
+CREATE FUNCTION paynotify.tend(me paynotify.consumers,
+	mark paynotify.consumer_marks, instant timestamptz) RETURNS void
+LANGUAGE plpgsql
+AS $$
+BEGIN
+	PERFORM paynotify.sweep(me.id, instant);
+	DELETE FROM paynotify.deliveries
+	WHERE consumer_id = me.id AND seq = ANY (ARRAY(
+		SELECT d.seq FROM paynotify.deliveries d
+		WHERE d.consumer_id = me.id AND d.seq > mark.cleaned_seq
+			AND d.seq <= mark.seq AND d.state = 'done'
+		FOR UPDATE SKIP LOCKED));
+	INSERT INTO paynotify.consumer_marks
+	VALUES (me.id, mark.seq, instant, mark.seq);
+	DELETE FROM paynotify.consumer_marks
+	WHERE ctid = ANY (ARRAY(
+		SELECT m.ctid FROM paynotify.consumer_marks m
+		WHERE m.consumer_id = me.id AND m.seq >= mark.cleaned_seq
+			AND (m.seq, m.tended_at) < (mark.seq, instant)
+		FOR UPDATE SKIP LOCKED));
+END
+$$;
+
+-- What claim() and the deliverer stand on: leases at most max_events events
+-- (1 to 1000) of the consumer. Nothing while it is paused or disabled.
+-- A claim holds one advisory lock an event until its transaction ends, and
+-- PostgreSQL has room for max_locks_per_transaction * max_connections.
+CREATE FUNCTION paynotify.take(consumer text, max_events integer,
+	lease interval)
+RETURNS TABLE (seq bigint, received_at timestamptz, token uuid,
+	attempt integer, redelivery boolean)
+LANGUAGE plpgsql SECURITY DEFINER
+SET search_path = pg_catalog, pg_temp
+SET plan_cache_mode = force_generic_plan
+SET enable_seqscan = off
+SET enable_mergejoin = off
+SET enable_bitmapscan = off
+SET jit = off
+AS $$
+#variable_conflict use_column
+DECLARE
+	instant timestamptz := clock_timestamp();
+	me paynotify.consumers;
+	mark paynotify.consumer_marks;
+	seqs bigint[];
+	received_ats timestamptz[];
+	tokens uuid[];
+	attempts integer[];
+	redeliveries boolean[];
+	looked boolean := false;
+BEGIN
+	IF current_setting('transaction_isolation') <> 'read committed' THEN
+		RAISE EXCEPTION 'events are claimed in READ COMMITTED only'
+		USING HINT = 'claim in a transaction of its own, or BEGIN '
+			'ISOLATION LEVEL READ COMMITTED', ERRCODE = '25001';
+	END IF;
+	IF max_events IS NULL OR max_events NOT BETWEEN 1 AND 1000 THEN
+		RAISE EXCEPTION 'max_events must be from 1 to 1000, not %',
+			max_events USING ERRCODE = '22023';
+	END IF;
+	IF lease IS NULL OR lease <= interval '0' THEN
+		RAISE EXCEPTION 'a lease must be longer than 0, not %', lease
+		USING ERRCODE = '22023';
+	END IF;
+	SELECT * INTO me FROM paynotify.consumers c WHERE c.name = consumer;
+	IF NOT FOUND THEN
+		RAISE EXCEPTION 'there is no consumer "%"', consumer
+		USING HINT = format('SELECT paynotify.register_consumer(%L)',
+			consumer), ERRCODE = 'PN002';
+	END IF;
+	IF me.state <> 'active' THEN
+		RETURN;
+	END IF;
+	mark := paynotify.newest_mark(me.id);
+	IF mark.tended_at < instant - interval '1 second' THEN
+		PERFORM paynotify.tend(me, mark, instant);
+		mark := paynotify.newest_mark(me.id);
+		looked := true;
+	END IF;
+	LOOP
+		SELECT array_agg(t.seq), array_agg(t.received_at),
+			array_agg(t.token), array_agg(t.attempt),
+			array_agg(t.redelivery)
+		INTO seqs, received_ats, tokens, attempts, redeliveries
+		FROM paynotify.take_due(me, max_events, instant + lease,
+			instant) t;
+		EXIT WHEN coalesce(cardinality(seqs), 0) = max_events;
+		SELECT seqs || array_agg(t.seq),
+			received_ats || array_agg(t.received_at),
+			tokens || array_agg(t.token),
+			attempts || array_agg(1),
+			redeliveries || array_agg(false)
+		INTO seqs, received_ats, tokens, attempts, redeliveries
+		FROM paynotify.take_new(me, mark,
+			max_events - coalesce(cardinality(seqs), 0),
+			instant + lease) t;
+		EXIT WHEN cardinality(seqs) > 0 OR looked;
+		-- Nothing: maybe a lease has ended this moment.
+		PERFORM paynotify.sweep(me.id, instant);
+		looked := true;
+	END LOOP;
+	IF cardinality(seqs) > 0 THEN
+		INSERT INTO paynotify.claims
+		VALUES (me.id, instant + lease, seqs);
+		RETURN QUERY SELECT *
+			FROM unnest(seqs, received_ats, tokens, attempts,
+				redeliveries) u (seq, received_at, token,
+				attempt, redelivery)
+			ORDER BY u.seq;
+	END IF;
+END
+$$;
