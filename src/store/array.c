@@ -136,6 +136,20 @@ pn_array_add_latin1(struct pn_array *array, struct pn_str s)
 }
 
 void
+pn_array_add_ascii(struct pn_array *array, struct pn_str s)
+{
+	char *at;
+
+	if (s.len == 0) {
+		pn_array_add_null(array);
+		return;
+	}
+	at = member(array, s.len);
+	for (size_t i = 0; at != NULL && i < s.len; i++)
+		at[i] = s.data[i] >= ' ' && s.data[i] <= '~' ? s.data[i] : '?';
+}
+
+void
 pn_array_add_bool(struct pn_array *array, bool value)
 {
 	char c = value ? 1 : 0;
@@ -167,6 +181,19 @@ pn_array_add_moment(struct pn_array *array, int64_t us)
 		pn_array_add_null(array);
 	else
 		pn_array_add_int8(array, us - EPOCH_2000_US);
+}
+
+void
+pn_array_add_interval(struct pn_array *array, int64_t us)
+{
+	/* interval_recv(): microseconds, days, months. */
+	char *at = member(array, 16);
+	uint64_t big = htobe64((uint64_t)us);
+
+	if (at == NULL)
+		return;
+	memcpy(at, &big, sizeof(big));
+	memset(at + sizeof(big), 0, 8);
 }
 
 struct pn_str

@@ -22,6 +22,7 @@ enum pn_array_type {
 	PN_ARRAY_TEXT = 25,
 	PN_ARRAY_JSON = 114,
 	PN_ARRAY_TIMESTAMPTZ = 1184,
+	PN_ARRAY_INTERVAL = 1186,
 	PN_ARRAY_UUID = 2950,
 	PN_ARRAY_JSONB = 3802,
 };
@@ -46,11 +47,15 @@ void pn_array_add_str(struct pn_array *array, struct pn_str s);
 void pn_array_add_filled(struct pn_array *array, struct pn_str s);
 /* Each byte becomes one character: ISO 8859-1 to UTF-8. */
 void pn_array_add_latin1(struct pn_array *array, struct pn_str s);
+/* Text that may be anything: each byte that is not printable ASCII shows as
+ * "?". NULL when it is empty. */
+void pn_array_add_ascii(struct pn_array *array, struct pn_str s);
 void pn_array_add_bool(struct pn_array *array, bool value);
 void pn_array_add_int4(struct pn_array *array, int32_t value);
 void pn_array_add_int8(struct pn_array *array, int64_t value);
 /* Microseconds since 1970; PN_MOMENT_NONE is NULL. */
 void pn_array_add_moment(struct pn_array *array, int64_t us);
+void pn_array_add_interval(struct pn_array *array, int64_t us);
 
 /* Writes the header; what is returned lives until the next change. */
 struct pn_str pn_array_finish(struct pn_array *array);

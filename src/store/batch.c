@@ -137,8 +137,12 @@ int
 pn_batch_send(struct pn_batch *batch, struct pn_conn *conn, const char *name,
     size_t first, size_t end, PGresult **ret_result, struct pn_error *ret_error)
 {
-	struct pn_params params = { (int)(end - first), batch->values + first,
-		batch->lengths + first, batch->formats + first };
+	struct pn_params params = {
+		.count = (int)(end - first),
+		.values = batch->values + first,
+		.lengths = batch->lengths + first,
+		.formats = batch->formats + first,
+	};
 	char full_name[NAME_BYTES];
 
 	assert(first < end && end <= PN_BATCH_PARAMS_MAX);

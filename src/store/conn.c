@@ -361,7 +361,7 @@ pn_conn_run(struct pn_conn *conn, const char *name,
 	conn->warned = false;
 	return finish(conn,
 	    PQsendQueryPrepared(conn->pg, name, params->count, params->values,
-		params->lengths, params->formats, 1),
+		params->lengths, params->formats, params->text_results ? 0 : 1),
 	    ret_result, ret_error);
 }
 

@@ -62,6 +62,7 @@ struct pn_params {
 	const char *const *values;
 	const int *lengths; /* NULL: text, all of them */
 	const int *formats;
+	bool text_results; /* of pn_conn_run(): else binary */
 };
 int pn_conn_run(struct pn_conn *conn, const char *name,
     const struct pn_params *params, PGresult **ret_result,

@@ -115,3 +115,23 @@ pn_query_bool(const PGresult *result, int row, int column)
 {
 	return *PQgetvalue(result, row, column) == 't';
 }
+
+void
+pn_query_uuid(
+    const PGresult *result, int row, int column, unsigned char ret_uuid[16])
+{
+	const char *text = PQgetvalue(result, row, column);
+	size_t n = 0;
+
+	memset(ret_uuid, 0, 16);
+	for (; *text != '\0' && n < 32; text++) {
+		if (*text == '-')
+			continue;
+		ret_uuid[n / 2] =
+		    (unsigned char)(ret_uuid[n / 2] << 4 |
+				    (*text <= '9' ? *text - '0'
+						  : *text - 'a' + 10));
+		n++;
+	}
+	assert(n == 32);
+}

@@ -39,5 +39,8 @@ int pn_query_run(struct pn_query *query, const char *sql, int count,
 struct pn_str pn_query_str(const PGresult *result, int row, int column);
 int64_t pn_query_int(const PGresult *result, int row, int column, int64_t none);
 bool pn_query_bool(const PGresult *result, int row, int column);
+/* Never NULL. */
+void pn_query_uuid(
+    const PGresult *result, int row, int column, unsigned char ret_uuid[16]);
 
 #endif

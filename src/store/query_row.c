@@ -1,11 +1,11 @@
 /*
- * The columns of the event statements, in their order. The three statements
- * and this file must change together.
+ * The columns of the statements that give whole events, in their order. The
+ * four statements and this file must change together; handoff_events.sql has
+ * more columns behind these.
  */
 #include "query_row.h"
 
 #include <assert.h>
-#include <string.h>
 
 enum column {
 	C_SEQ,
@@ -33,6 +33,7 @@ enum column {
 	C_PAYLOAD,
 	C_COUNT
 };
+static_assert((int)C_COUNT == (int)PN_EVENT_COLUMNS, "as query_row.h says");
 
 static struct pn_amount
 amount_at(const PGresult *result, int at, int column)
@@ -41,26 +42,6 @@ amount_at(const PGresult *result, int at, int column)
 		.minor = pn_query_int(result, at, column, 0),
 		.present = !PQgetisnull(result, at, column),
 	};
-}
-
-/* The text of a uuid to its 16 bytes. */
-static void
-id_at(const PGresult *result, int at, unsigned char ret_id[16])
-{
-	const char *text = PQgetvalue(result, at, C_ID);
-	size_t n = 0;
-
-	memset(ret_id, 0, 16);
-	for (; *text != '\0' && n < 32; text++) {
-		if (*text == '-')
-			continue;
-		ret_id[n / 2] =
-		    (unsigned char)(ret_id[n / 2] << 4 |
-				    (*text <= '9' ? *text - '0'
-						  : *text - 'a' + 10));
-		n++;
-	}
-	assert(n == 32);
 }
 
 int
@@ -101,8 +82,8 @@ pn_query_event_row(const PGresult *result, int at, int64_t *ret_seq,
 		.payload = pn_query_str(result, at, C_PAYLOAD),
 	};
 
-	assert(PQnfields(result) == C_COUNT);
-	id_at(result, at, event.id);
+	assert(PQnfields(result) >= C_COUNT);
+	pn_query_uuid(result, at, C_ID, event.id);
 	*ret_seq = out.seq;
 	return row(&out, payload);
 }

@@ -1,10 +1,13 @@
 /*
- * A row of event.sql, events_oldest.sql or events_newest.sql as an event.
+ * A row of event.sql, events_oldest.sql, events_newest.sql or
+ * handoff_events.sql as an event.
  */
 #ifndef PN_STORE_QUERY_ROW_H
 #define PN_STORE_QUERY_ROW_H
 
 #include "query.h"
+
+enum { PN_EVENT_COLUMNS = 23 }; /* behind them: the statement's own */
 
 /* Calls row; *ret_seq: its seq. What row returned. */
 int pn_query_event_row(const PGresult *result, int at, int64_t *ret_seq,

@@ -164,22 +164,6 @@ pn_refusals_add(struct pn_refusals *refusals, const struct pn_refusal *refusal)
 	pn_metric_add(PN_METRIC_RECEIPTS_DROPPED, 1);
 }
 
-/* Unverified text may be anything: each byte that is not printable ASCII shows
- * as "?"; what exactly came is in raw. */
-static void
-add_text(struct pn_array *array, struct pn_str s)
-{
-	char text[PN_REASON_BYTES_MAX];
-
-	static_assert((int)TEXT_BYTES_MAX <= (int)PN_REASON_BYTES_MAX,
-	    "every short column fits");
-	assert(s.len <= sizeof(text));
-	for (size_t i = 0; i < s.len; i++)
-		text[i] =
-		    s.data[i] >= ' ' && s.data[i] <= '~' ? s.data[i] : '?';
-	pn_array_add_filled(array, (struct pn_str){ text, s.len });
-}
-
 /* Headers keep their bytes as ISO 8859-1, except NUL. */
 static void
 add_headers(struct pn_array *array, struct pn_str s)
@@ -192,6 +176,7 @@ add_headers(struct pn_array *array, struct pn_str s)
 	pn_array_add_latin1(array, (struct pn_str){ text, s.len });
 }
 
+/* Unverified text may be anything; what exactly came is in raw. */
 static void
 add_row(struct pn_array *a, const struct slot *slot)
 {
@@ -200,10 +185,10 @@ add_row(struct pn_array *a, const struct slot *slot)
 	pn_array_add_bytes(&a[C_ID], r->request_id, PN_REQUEST_ID_BYTES);
 	pn_array_add_bytes(&a[C_PROVIDER], r->provider.data, r->provider.len);
 	pn_array_add_bytes(&a[C_TENANT], r->tenant.data, r->tenant.len);
-	add_text(&a[C_PEER], r->peer);
-	add_text(&a[C_NOTIFY_ID], r->notify_id);
+	pn_array_add_ascii(&a[C_PEER], r->peer);
+	pn_array_add_ascii(&a[C_NOTIFY_ID], r->notify_id);
 	pn_array_add_bytes(&a[C_VERDICT], r->verdict.data, r->verdict.len);
-	add_text(&a[C_REASON], r->reason);
+	pn_array_add_ascii(&a[C_REASON], r->reason);
 	pn_array_add_int4(&a[C_STATUS], r->status);
 	pn_array_add_int4(&a[C_BODY_BYTES], (int32_t)slot->body_bytes);
 	add_headers(&a[C_HEADERS], r->headers);
@@ -232,7 +217,12 @@ insert(struct pn_refusals *refusals, struct pn_error *error)
 	}
 	if (r == 0)
 		r = pn_conn_run(&refusals->conn, "refuse",
-		    &(struct pn_params){ COLUMNS, values, lengths, formats },
+		    &(struct pn_params){
+			.count = COLUMNS,
+			.values = values,
+			.lengths = lengths,
+			.formats = formats,
+		    },
 		    NULL, error);
 	for (size_t i = 0; i < COLUMNS; i++)
 		pn_array_done(&arrays[i]);

@@ -62,20 +62,29 @@ check_schema(struct pn_conn *conn, enum pn_store_health *ret_health,
 }
 
 int
-pn_session_open(struct pn_conn *conn, const struct pn_store *store,
-    enum pn_store_health *ret_health, struct pn_error *ret_error)
+pn_session_connect(struct pn_conn *conn, const char *dsn, int stop_fd,
+    const char *settings, enum pn_store_health *ret_health,
+    struct pn_error *ret_error)
 {
 	int r;
 
 	*ret_health = PN_STORE_CONNECTING;
-	r = pn_conn_open(conn, store->dsn, store->stop.fd, ret_error);
+	r = pn_conn_open(conn, dsn, stop_fd, ret_error);
 	if (r == 0)
-		r = pn_conn_exec(conn, pn_sql_session, NULL, ret_error);
+		r = pn_conn_exec(conn, settings, NULL, ret_error);
 	if (r == 0)
 		r = check_schema(conn, ret_health, ret_error);
 	if (r != 0)
 		pn_conn_close(conn);
 	return r > 0 ? -EIO : r;
+}
+
+int
+pn_session_open(struct pn_conn *conn, const struct pn_store *store,
+    enum pn_store_health *ret_health, struct pn_error *ret_error)
+{
+	return pn_session_connect(conn, store->dsn, store->stop.fd,
+	    pn_sql_session, ret_health, ret_error);
 }
 
 int

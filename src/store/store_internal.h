@@ -178,6 +178,10 @@ void pn_notifier_kick(struct pn_notifier *notifier);
  * schema is there. 0, or < 0 with *ret_health and the text. */
 int pn_session_open(struct pn_conn *conn, const struct pn_store *store,
     enum pn_store_health *ret_health, struct pn_error *ret_error) PN_MUSTCHECK;
+/* The same without a store, with other settings. */
+int pn_session_connect(struct pn_conn *conn, const char *dsn, int stop_fd,
+    const char *settings, enum pn_store_health *ret_health,
+    struct pn_error *ret_error) PN_MUSTCHECK;
 /* Writes verifying_keys. As pn_conn_run(). */
 int pn_session_put_keys(struct pn_conn *conn, const struct pn_store *store,
     struct pn_error *ret_error) PN_MUSTCHECK;

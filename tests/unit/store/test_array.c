@@ -70,6 +70,38 @@ test_array__writes_numbers_big_endian_and_times_from_2000(void **state)
 	check(&array, moments, sizeof(moments) - 1);
 }
 
+/* If it failed: a retry would come at another time than it was put off to. */
+static void
+test_array__writes_intervals_as_microseconds(void **state)
+{
+	static const char bytes[] = "\0\0\0\1\0\0\0\0\0\0\x4\xa2"
+				    "\0\0\0\1\0\0\0\1"
+				    "\0\0\0\x10\0\0\0\0\0\0\1\2"
+				    "\0\0\0\0\0\0\0\0"; /* days, months */
+	struct pn_array array = pn_array_init(PN_ARRAY_INTERVAL, BYTES_MAX);
+
+	(void)state;
+	pn_array_add_interval(&array, 258);
+	check(&array, bytes, sizeof(bytes) - 1);
+}
+
+/* If it failed: text from outside could make PostgreSQL refuse a statement, for
+ * ever. */
+static void
+test_array__makes_any_bytes_plain_text(void **state)
+{
+	static const char bytes[] = "\0\0\0\1\0\0\0\1\0\0\0\x19"
+				    "\0\0\0\2\0\0\0\1"
+				    "\xff\xff\xff\xff" /* empty: NULL */
+				    "\0\0\0\6 ~????";
+	struct pn_array array = pn_array_init(PN_ARRAY_TEXT, BYTES_MAX);
+
+	(void)state;
+	pn_array_add_ascii(&array, PN_STR(""));
+	pn_array_add_ascii(&array, PN_STR(" ~\0\n\x7f\xe9"));
+	check(&array, bytes, sizeof(bytes) - 1);
+}
+
 /* If it failed: an array without values would be refused: it has no
  * dimensions. */
 static void
@@ -145,6 +177,8 @@ main(void)
 		cmocka_unit_test(test_array__has_postgresqls_binary_form),
 		cmocka_unit_test(
 		    test_array__writes_numbers_big_endian_and_times_from_2000),
+		cmocka_unit_test(test_array__writes_intervals_as_microseconds),
+		cmocka_unit_test(test_array__makes_any_bytes_plain_text),
 		cmocka_unit_test(test_array__of_nulls_is_the_empty_one),
 		cmocka_unit_test(test_array__keeps_every_byte_as_latin1),
 		cmocka_unit_test(test_array__gives_its_only_member),

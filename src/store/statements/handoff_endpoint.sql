@@ -1,0 +1,3 @@
+-- An endpoint of the configuration: name, tenants, types, url. False: a
+-- consumer that pulls has the name.
+SELECT paynotify.put_endpoint($1::text, $2::text[], $3::text[], $4::text)

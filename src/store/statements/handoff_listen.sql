@@ -1,0 +1,1 @@
+LISTEN paynotify_events
