@@ -152,13 +152,15 @@ struct pn_conf {
 	size_t account_count;
 	struct pn_conf_deliver *delivers; /* sorted by name */
 	size_t deliver_count;
+	const char *warnings; /* with file:line, one a line; NULL: none */
 };
 
 /* Loads path and what it includes. 0; -EINVAL (or the errno of the file) with
  * file:line in the text: one error a line, as many as fit, the number of the
  * others in the last. only_account NULL: all; "alipay/shop1": only that
  * section is checked and its files read (`verify` needs no more); other
- * sections are still parsed for unknown keys. */
+ * sections, also [deliver], are still parsed for unknown keys. What is allowed
+ * but hardly meant is told in ret_conf's warnings, for the program to log. */
 int pn_conf_load(const char *path, const char *only_account,
     struct pn_conf **ret_conf, struct pn_error *ret_error) PN_MUSTCHECK;
 void pn_conf_free(struct pn_conf *conf);

@@ -50,6 +50,7 @@ enum {
 	PN_CONF_ARENA_BYTES_MAX = 128 << 20, /* all that is kept of them */
 	PN_CONF_REPEAT_MAX = 64, /* repeats of one key in one section */
 	PN_KEY_FILE_BYTES_MAX = 64 << 10,
+	PN_CA_FILE_BYTES_MAX = 1 << 20, /* a bundle of a system: 200 kB */
 	PN_ACCOUNT_KEYS_MAX = 64,
 
 	/* The store. */

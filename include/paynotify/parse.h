@@ -18,7 +18,8 @@ int pn_parse_uint(
     struct pn_str text, uint64_t max, uint64_t *ret_value) PN_MUSTCHECK;
 /* An optional "-", then digits; the whole range of int64_t. */
 int pn_parse_int64(struct pn_str text, int64_t *ret_value) PN_MUSTCHECK;
-/* Digits and a unit: ms, s, m, h, d; 0 needs none. Result in microseconds. */
+/* Digits and a unit: ms, s, m, h, d, y (365 days); 0 needs none. Result in
+ * microseconds. */
 int pn_parse_duration_us(struct pn_str text, int64_t *ret_us) PN_MUSTCHECK;
 /* Digits and an optional unit k or m (1024, 1024 * 1024). Bytes. */
 int pn_parse_size_bytes(

@@ -81,6 +81,7 @@ pn_parse_duration_us(struct pn_str text, int64_t *ret_us)
 		{ "m", 60 * PN_SECOND_US },
 		{ "h", 3600 * PN_SECOND_US },
 		{ "d", 86400 * PN_SECOND_US },
+		{ "y", 365 * 86400 * PN_SECOND_US },
 	};
 	struct pn_str unit;
 	uint64_t value;

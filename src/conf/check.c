@@ -1,7 +1,7 @@
 /*
- * What an account's options must be together, beyond what each row of the
- * option table says of its own option. Run on sections whose options were all
- * right, so that one slip is told once.
+ * What the options of an account or an endpoint must be together, beyond what
+ * each row of the option table says of its own option. Run on sections whose
+ * options were all right, so that one slip is told once.
  */
 #include "conf_internal.h"
 
@@ -41,5 +41,70 @@ conf_check_wechat(struct conf_load *load, const struct conf_section *section)
 		conf_fail(load, section->place,
 		    "[%s] no way to verify: APIv3 takes api_v3_key_file and"
 		    " public_key or platform_cert, APIv2 api_v2_key_file",
+		    section->title);
+}
+
+static bool
+tenant_exists(const struct pn_conf *conf, const char *tenant)
+{
+	for (size_t i = 0; i < conf->account_count; i++)
+		if (strcmp(conf->accounts[i].tenant, tenant) == 0)
+			return true;
+	return false;
+}
+
+static const char *
+tenant_nearest(const struct pn_conf *conf, const char *tenant)
+{
+	const char *near[2] = { NULL, NULL };
+
+	for (size_t i = 0; i < conf->account_count; i++) {
+		near[1] = conf->accounts[i].tenant;
+		near[0] = near[0] == NULL ? conf_nearest(tenant, near + 1, 1)
+					  : conf_nearest(tenant, near, 2);
+	}
+	return near[0];
+}
+
+/* A filter that lets nothing through is a queue that never moves, and no one is
+ * told. A process that only delivers may have no account in its file; then
+ * there is nothing to compare with. */
+static void
+tenants_check(struct conf_load *load, const struct pn_conf_strings *tenants)
+{
+	const struct pn_conf *conf = load->conf;
+
+	for (size_t i = 0; i < tenants->count && conf->account_count > 0; i++) {
+		const char *tenant = tenants->values[i], *near = NULL;
+
+		if (tenant_exists(conf, tenant))
+			continue;
+		/* Guesses that are not shown are not worth the time. */
+		if (load->error_told == load->error_count)
+			near = tenant_nearest(conf, tenant);
+		if (near != NULL)
+			conf_fail(load, tenants->places[i],
+			    "tenants: no account has the tenant \"%s\"; did"
+			    " you mean \"%s\"?",
+			    tenant, near);
+		else
+			conf_fail(load, tenants->places[i],
+			    "tenants: no account has the tenant \"%s\": add"
+			    " [alipay %s] or [wechat %s], or take it out",
+			    tenant, tenant, tenant);
+	}
+}
+
+void
+conf_check_deliver(struct conf_load *load, const struct conf_section *section)
+{
+	const struct pn_conf_deliver *endpoint = section->base;
+
+	tenants_check(load, &endpoint->tenants);
+	if (conf_url_is_exposed(pn_str_from(endpoint->url)))
+		conf_warn(load, endpoint->url_place,
+		    "[%s] url is http:// to another host: everyone on the way"
+		    " can read the events; use https:// unless the network is"
+		    " yours alone",
 		    section->title);
 }

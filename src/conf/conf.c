@@ -1,11 +1,12 @@
 /*
- * Loading a configuration: read the files into sections and items, make the
- * accounts, apply the items by the option table, fill in defaults, check what
- * is missing. Errors are collected; with one, nothing is returned.
+ * Loading a configuration: read the files into sections and items, give each
+ * section its place, apply the items by the option table, fill in defaults,
+ * check what is missing. Errors are collected; with one, nothing is returned.
  *
  * Invariants of a loaded configuration: all strings and arrays live in its
- * arena; accounts are sorted by provider and tenant, each pair once; every
- * required option is there; every file was readable, and safe from others.
+ * arena; accounts are sorted by provider and tenant, each pair once, endpoints
+ * by name; every required option is there; every file was readable, and safe
+ * from others.
  *
  * It deliberately does not look into keys and certificates: what is in a file
  * is the provider's to judge.
@@ -62,6 +63,8 @@ pn_conf_free(struct pn_conf *conf)
 		return;
 	for (size_t i = 0; i < conf->account_count; i++)
 		base_done(conf->accounts[i].provider, &conf->accounts[i]);
+	for (size_t i = 0; i < conf->deliver_count; i++)
+		base_done("deliver", &conf->delivers[i]);
 	pn_arena_free(owner->arena);
 	free(owner);
 }
@@ -101,65 +104,6 @@ pn_conf_account_find(
 		return NULL;
 	return bsearch(&wanted, conf->accounts, conf->account_count,
 	    sizeof(wanted), account_compare);
-}
-
-static int
-section_compare(const void *a, const void *b)
-{
-	const struct conf_section *const *left = a, *const *right = b;
-	int order = strcmp((*left)->title, (*right)->title);
-
-	if (order != 0)
-		return order;
-	return *left < *right ? -1 : *left > *right;
-}
-
-/* Sorts the sections, refuses those that stand twice, gives each its place in
- * the configuration. */
-static int
-sections_place(struct conf_load *load, const char *only_account)
-{
-	struct pn_conf *conf = load->conf;
-	size_t count = load->section_count;
-	struct conf_section **sorted;
-
-	sorted = conf_alloc(load, (count + 1) * sizeof(*sorted));
-	conf->accounts =
-	    conf_alloc(load, (count + 1) * sizeof(*conf->accounts));
-	if (sorted == NULL || conf->accounts == NULL)
-		return -ENOMEM;
-	for (size_t i = 0; i < count; i++)
-		sorted[i] = &load->sections[i];
-	qsort(sorted, count, sizeof(*sorted), section_compare);
-	for (size_t i = 0; i < count; i++) {
-		struct conf_section *section = sorted[i];
-		struct pn_conf_account *account;
-
-		if (i > 0 && strcmp(sorted[i - 1]->title, section->title) == 0)
-			conf_fail(load, section->place,
-			    "section [%s] stands twice, first in %s:%d",
-			    section->title, sorted[i - 1]->place.file,
-			    sorted[i - 1]->place.line);
-		if (only_account != NULL &&
-		    (!section->kind->account ||
-			strcmp(section->title, only_account) != 0))
-			continue;
-		section->base = conf;
-		if (!section->kind->account)
-			continue;
-		account = &conf->accounts[conf->account_count++];
-		account->provider =
-		    conf_copy(load, pn_str_from(section->kind->name));
-		account->tenant = conf_copy(load, pn_str_from(section->tenant));
-		account->place = section->place;
-		section->base = account;
-	}
-	/* By title is by provider and tenant: a blank sorts before all that a
-	 * name may have. pn_conf_account_find relies on it. */
-	for (size_t i = 1; i < conf->account_count; i++)
-		assert(account_compare(
-			   &conf->accounts[i - 1], &conf->accounts[i]) <= 0);
-	return load->memory_out ? -ENOMEM : 0;
 }
 
 static void
@@ -257,7 +201,7 @@ absent_complete(struct conf_load *load)
 			.title = kind->name,
 			.base = load->conf,
 		};
-		bool present = kind->account || kind->optional;
+		bool present = kind->family != CONF_SINGLE || kind->optional;
 
 		assert(i < KINDS_MAX);
 		for (size_t j = 0; !present && j < load->section_count; j++)
@@ -271,10 +215,16 @@ absent_complete(struct conf_load *load)
 static int
 apply(struct conf_load *load, const char *only_account)
 {
-	int r = sections_place(load, only_account);
+	const struct pn_conf *conf = load->conf;
+	int r = conf_sections_place(load, only_account);
 
 	if (r < 0)
 		return r;
+	/* By title is by provider and tenant: a blank sorts before all that a
+	 * name may have. pn_conf_account_find relies on it. */
+	for (size_t i = 1; i < conf->account_count; i++)
+		assert(account_compare(
+			   &conf->accounts[i - 1], &conf->accounts[i]) <= 0);
 	for (size_t i = 0; i < load->item_count && !load->memory_out; i++)
 		item_apply(load, &load->items[i]);
 	for (size_t i = 0; i < load->section_count; i++)

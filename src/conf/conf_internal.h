@@ -9,75 +9,14 @@
 
 #include <sys/types.h>
 
+#include "options.h"
 #include "paynotify/arena.h"
 #include "paynotify/conf.h"
 
-/* How a value is written, and what stands at the option's offset. */
-enum conf_type {
-	CONF_NUMBER,   /* int64_t */
-	CONF_SIZE,     /* int64_t, bytes */
-	CONF_DURATION, /* int64_t, microseconds */
-	CONF_RATE,     /* int64_t, per second; "off" is 0 */
-	CONF_BOOL,     /* bool */
-	CONF_WORD,     /* an enum; one of option.words */
-	CONF_DSN,      /* struct conf_dsn; what is in it is libpq's affair */
-	CONF_ID,       /* struct pn_conf_strings */
-	CONF_LISTEN,   /* struct pn_conf_strings */
-	CONF_CIDR,     /* struct pn_conf_cidrs */
-	CONF_FILE,     /* struct pn_conf_files, public */
-	CONF_LABELLED_FILE, /* struct pn_conf_files, public, "ID:path" */
-	CONF_SECRET_FILE,   /* struct pn_conf_files, secret */
-	CONF_TYPE_COUNT
-};
-
-/* A text that can be judged only when all is loaded, by a layer that knows how:
- * so its place is kept. Two members of struct pn_conf_database each. */
-struct conf_dsn {
-	char *text;
-	struct pn_conf_place place;
-};
-static_assert(offsetof(struct pn_conf_database, dsn_place) -
-			  offsetof(struct pn_conf_database, dsn) ==
-		      offsetof(struct conf_dsn, place) &&
-		  offsetof(struct pn_conf_database, admin_dsn_place) -
-			  offsetof(struct pn_conf_database, admin_dsn) ==
-		      offsetof(struct conf_dsn, place),
-    "a place stands behind its text");
-
-enum conf_flags {
-	CONF_REPEATABLE = 1 << 0,
-	CONF_REQUIRED = 1 << 1,
-};
-
-/* One row an option: everything about it that is not code. */
-struct conf_option {
-	const char *section, *key;
-	enum conf_type type;
-	unsigned flags;
-	size_t offset;             /* in struct pn_conf, or pn_conf_account */
-	int64_t min, max;          /* of the number; of the bytes of a secret */
-	const char *const *words;  /* CONF_WORD: by value, NULL-terminated */
-	const char *default_value; /* NULL: none */
-	const char *doc;
-};
-
-struct conf_load;
-struct conf_section;
-
-/* One row a kind of section. */
-struct conf_kind {
-	const char *name;
-	bool account;  /* "[name tenant]" */
-	bool optional; /* no section, no defaults */
-	/* Relations between options; NULL: there are none. */
-	void (*check)(
-	    struct conf_load *load, const struct conf_section *section);
-};
-
 struct conf_section {
 	const struct conf_kind *kind;
-	const char *tenant; /* NULL unless an account */
-	const char *title;  /* "alipay shop1" */
+	const char *name;  /* "shop1"; NULL for a single one */
+	const char *title; /* "alipay shop1" */
 	struct pn_conf_place place;
 	uint64_t given; /* one bit an option: it stands here */
 	bool wrong;     /* an option was refused: relations are not checked */
@@ -99,6 +38,7 @@ struct conf_load {
 
 	struct conf_section *sections;
 	size_t section_count, section_size;
+	size_t family_counts[CONF_FAMILY_COUNT]; /* of them */
 	struct conf_item *items;
 	size_t item_count, item_size;
 	bool items_full; /* told already */
@@ -114,15 +54,12 @@ struct conf_load {
 /* error.c: collects one line; the text keeps as many as fit. */
 void conf_fail(struct conf_load *load, struct pn_conf_place place,
     const char *fmt, ...) PN_PRINTF(3, 4);
+/* Collects one line of the warnings. */
+void conf_warn(struct conf_load *load, struct pn_conf_place place,
+    const char *fmt, ...) PN_PRINTF(3, 4);
 /* The nearest of names, NULL when none is near. */
 const char *
 conf_nearest(const char *name, const char *const *names, size_t count);
-
-/* options.c */
-const struct conf_option *conf_option_at(size_t index);
-size_t conf_option_find(const struct conf_kind *kind, const char *key);
-const struct conf_kind *conf_kind_at(size_t index); /* NULL at the end */
-const char *conf_type_name(enum conf_type type);
 
 /* ini.c: splits a file's text into sections and items. -ENOMEM. */
 int conf_ini_read(struct conf_load *load, const char *file, struct pn_str text,
@@ -133,6 +70,12 @@ int conf_ini_read(struct conf_load *load, const char *file, struct pn_str text,
 enum { CONF_NO_SECTION = -1 };
 ptrdiff_t conf_section_add(
     struct conf_load *load, struct pn_conf_place place, struct pn_str text);
+/* Refuses sections that stand twice and gives each that is wanted its place in
+ * the configuration, in order of the titles. only: the title of the one account
+ * that is wanted; NULL: all. -ENOMEM. */
+int conf_sections_place(struct conf_load *load, const char *only) PN_MUSTCHECK;
+/* What a tenant and an endpoint may be called. */
+bool conf_name_is_valid(struct pn_str name);
 
 /* file.c */
 enum conf_guard {
@@ -166,6 +109,14 @@ void
 conf_check_alipay(struct conf_load *load, const struct conf_section *section);
 void
 conf_check_wechat(struct conf_load *load, const struct conf_section *section);
+void
+conf_check_deliver(struct conf_load *load, const struct conf_section *section);
+
+/* url.c: what is wrong with a URL that events are to be sent to, as the end of
+ * a sentence that begins with it; NULL: nothing. */
+const char *conf_url_fault(struct pn_str url);
+/* Of a URL without a fault: others can read what is sent to it. */
+bool conf_url_is_exposed(struct pn_str url);
 
 /* cidr.c: 0, or 1. */
 int conf_cidr_parse(

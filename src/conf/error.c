@@ -2,6 +2,7 @@
  * Errors of a configuration, collected: an operator mends all of them at once
  * instead of one a start. The text of struct pn_error has one error a line;
  * what does not fit is counted in the last line (room for it is kept).
+ * Warnings are collected likewise, whole: no option can earn many.
  *
  * Also the guess at what a misspelt word was meant to be, and the arena of the
  * load, because memory being out is the one error that ends everything.
@@ -79,6 +80,29 @@ conf_fail(
 		return;
 	}
 	append_tail(load, load->error_count - load->error_told);
+}
+
+void
+conf_warn(
+    struct conf_load *load, struct pn_conf_place place, const char *fmt, ...)
+{
+	const char *before = load->conf->warnings;
+	char reason[PN_ERROR_TEXT_BYTES_MAX];
+	struct pn_str text;
+	va_list ap;
+	int r;
+
+	va_start(ap, fmt);
+	r = vsnprintf(reason, sizeof(reason), fmt, ap);
+	va_end(ap);
+	assert(r >= 0);
+	text = pn_arena_printf(load->arena, "%s%s%s:%d: %s",
+	    before != NULL ? before : "", before != NULL ? "\n" : "",
+	    place.file, place.line, reason);
+	if (text.data == NULL)
+		load->memory_out = true;
+	else
+		load->conf->warnings = text.data;
 }
 
 /* Edit distance, given up beyond the bound of the row buffers. */

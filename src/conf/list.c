@@ -1,5 +1,5 @@
 /*
- * Values that are lists: each repeat of the key adds one. Ids, listening
+ * Values that are lists: each repeat of the key adds one. Words, listening
  * addresses, address blocks, and files, which are read at once: after loading,
  * nothing of a configuration is opened again.
  *
@@ -45,11 +45,13 @@ values_max(const struct conf_option *option)
 {
 	if ((option->flags & CONF_REPEATABLE) == 0)
 		return 1;
-	if (option->type == CONF_LISTEN)
-		return PN_LISTEN_MAX;
-	if (option->type == CONF_ID || option->type == CONF_CIDR)
-		return PN_CONF_REPEAT_MAX;
-	return PN_ACCOUNT_KEYS_MAX;
+	switch (option->type) {
+	case CONF_LISTEN: return PN_LISTEN_MAX;
+	case CONF_FILE:
+	case CONF_LABELLED_FILE:
+	case CONF_SECRET_FILE: return PN_ACCOUNT_KEYS_MAX;
+	default: return PN_CONF_REPEAT_MAX;
+	}
 }
 
 /* Room for one more value: the array doubles when its count is a power of two,
@@ -101,17 +103,42 @@ strings_add(
 	return 0;
 }
 
-static int
-id_add(const struct list *list, struct pn_conf_strings *strings)
+static bool
+id_is_valid(struct pn_str text)
 {
-	bool valid = list->text.len >= 1 && list->text.len <= PN_ID_BYTES_MAX;
+	if (text.len < 1 || text.len > PN_ID_BYTES_MAX)
+		return false;
+	for (size_t i = 0; i < text.len; i++)
+		if (text.data[i] <= 0x20 || text.data[i] >= 0x7f ||
+		    strchr(",;\"'", text.data[i]) != NULL)
+			return false;
+	return true;
+}
 
-	for (size_t i = 0; valid && i < list->text.len; i++)
-		if (list->text.data[i] <= 0x20 || list->text.data[i] >= 0x7f ||
-		    strchr(",;\"'", list->text.data[i]) != NULL)
-			valid = false;
-	if (!valid)
-		return refuse(list, "one id without blanks");
+/* "payment.succeeded", or "payment.*" for all that begin with "payment.". */
+static bool
+event_is_valid(struct pn_str text)
+{
+	if (text.len > PN_TYPE_BYTES_MAX)
+		return false;
+	if (text.len >= 2 && memcmp(text.data + text.len - 2, ".*", 2) == 0)
+		text.len -= 2;
+	for (size_t i = 0; i < text.len; i++) {
+		char c = text.data[i];
+
+		if (!((c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') ||
+			c == '.' || c == '_'))
+			return false;
+	}
+	return text.len > 0;
+}
+
+static int
+word_add(const struct list *list, struct pn_conf_strings *strings,
+    bool (*is_valid)(struct pn_str text), const char *want)
+{
+	if (!is_valid(list->text))
+		return refuse(list, want);
 	return strings_add(list, strings, conf_copy(list->load, list->text));
 }
 
@@ -259,6 +286,10 @@ static int
 file_add(const struct list *list, struct pn_conf_files *files)
 {
 	bool secret = list->option->type == CONF_SECRET_FILE;
+	/* Of a key that is too long the length is told. */
+	size_t bytes_max = list->option->max > PN_KEY_FILE_BYTES_MAX
+			       ? (size_t)list->option->max
+			       : PN_KEY_FILE_BYTES_MAX;
 	struct pn_conf_file file = { .place = list->place }, *bigger;
 	struct pn_str path = list->text;
 	struct pn_error error;
@@ -283,8 +314,7 @@ file_add(const struct list *list, struct pn_conf_files *files)
 		return 1;
 	r = conf_file_read(list->load, file.path,
 	    secret ? CONF_GUARD_READ : CONF_GUARD_WRITE,
-	    (size_t)PN_KEY_FILE_BYTES_MAX + NEWLINE_BYTES_MAX, &file.content,
-	    NULL, &error);
+	    bytes_max + NEWLINE_BYTES_MAX, &file.content, NULL, &error);
 	if (r == -ENOMEM) {
 		list->load->memory_out = true;
 		return 1;
@@ -308,7 +338,15 @@ conf_list_add(struct conf_load *load, const struct conf_option *option,
 	struct list list = { load, option, place, pn_str_from(value) };
 
 	switch (option->type) {
-	case CONF_ID: return id_add(&list, data);
+	case CONF_ID:
+		return word_add(
+		    &list, data, id_is_valid, "one id without blanks");
+	case CONF_TENANT:
+		return word_add(
+		    &list, data, conf_name_is_valid, "a tenant such as shop1");
+	case CONF_EVENT:
+		return word_add(&list, data, event_is_valid,
+		    "a type such as payment.succeeded or payment.*");
 	case CONF_LISTEN: return listen_add(&list, data);
 	case CONF_CIDR: return cidr_add(&list, data);
 	case CONF_FILE:

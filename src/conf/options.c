@@ -16,11 +16,13 @@
 #define DATABASE(member)  offsetof(struct pn_conf, database.member)
 #define RETENTION(member) offsetof(struct pn_conf, retention.member)
 #define ACCOUNT(member)   offsetof(struct pn_conf_account, member)
+#define DELIVER(member)   offsetof(struct pn_conf_deliver, member)
 
 #define SECOND_US      INT64_C(1000000)
 #define MINUTE_US      (60 * SECOND_US)
 #define HOUR_US        (60 * MINUTE_US)
 #define DAY_US         (24 * HOUR_US)
+#define YEAR_US        (365 * DAY_US)
 #define MILLISECOND_US INT64_C(1000)
 
 enum {
@@ -28,6 +30,7 @@ enum {
 	RATE_MAX = 1000000,
 	BODY_BYTES_MIN = 1024, /* below the smallest real notification */
 	WECHAT_KEY_BYTES = 32,
+	WEBHOOK_SECRET_BYTES_MAX = 1024, /* a usual one has 50 */
 };
 
 static const struct conf_kind kinds[] = {
@@ -35,8 +38,15 @@ static const struct conf_kind kinds[] = {
 	{ .name = "admin", .optional = true },
 	{ .name = "database" },
 	{ .name = "retention" },
-	{ .name = "alipay", .account = true, .check = conf_check_alipay },
-	{ .name = "wechat", .account = true, .check = conf_check_wechat },
+	{ .name = "alipay",
+	    .family = CONF_ACCOUNT,
+	    .check = conf_check_alipay },
+	{ .name = "wechat",
+	    .family = CONF_ACCOUNT,
+	    .check = conf_check_wechat },
+	{ .name = "deliver",
+	    .family = CONF_ENDPOINT,
+	    .check = conf_check_deliver },
 };
 
 static const char *const sign_types[] = {
@@ -117,6 +127,13 @@ static const struct conf_option options[] = {
 	  MILLISECOND_US, 3650 * DAY_US, NULL, "72h",
 	  "how long a key stays in the hot tier before it moves to the"
 	  " permanent one; providers retry for 25 h" },
+	{ "retention", "receipts", CONF_DURATION, 0, RETENTION(receipts_us),
+	  DAY_US, 100 * YEAR_US, NULL, "90d",
+	  "how long receipts and attempts of deliveries are kept" },
+	{ "retention", "evidence", CONF_DURATION, 0, RETENTION(evidence_us),
+	  DAY_US, 100 * YEAR_US, NULL, "3y",
+	  "how long evidence and the payload of events are kept; events and"
+	  " keys are kept for ever" },
 
 	{ "alipay", "app_id", CONF_ID, CONF_REPEATABLE | CONF_REQUIRED,
 	  ACCOUNT(alipay.app_id),
@@ -183,6 +200,33 @@ static const struct conf_option options[] = {
 	  1, PN_KEY_FILE_BYTES_MAX, NULL, NULL,
 	  "test accounts: a file with the private key that trigger signs"
 	  " with" },
+
+	{ "deliver", "url", CONF_URL, CONF_REQUIRED, DELIVER(url),
+	  1, PN_CONF_LINE_BYTES_MAX, NULL, NULL,
+	  "where events are sent: https://host:port/path; http:// for this"
+	  " host or a network that is yours" },
+	{ "deliver", "tenants", CONF_TENANT, CONF_REPEATABLE, DELIVER(tenants),
+	  1, PN_CONF_REPEAT_MAX, NULL, NULL,
+	  "a tenant whose events are sent; without any, all" },
+	{ "deliver", "types", CONF_EVENT, CONF_REPEATABLE, DELIVER(types),
+	  1, PN_CONF_REPEAT_MAX, NULL, NULL,
+	  "a type of events that are sent, such as payment.succeeded or"
+	  " payment.*; without any, all" },
+	{ "deliver", "secret_file", CONF_SECRET_FILE,
+	  CONF_REPEATABLE | CONF_REQUIRED, DELIVER(secret_file),
+	  1, WEBHOOK_SECRET_BYTES_MAX, NULL, NULL,
+	  "a file with a secret that signs, whsec_ and base64; several during"
+	  " a rotation" },
+	{ "deliver", "ca_file", CONF_FILE, 0, DELIVER(ca_file),
+	  1, PN_CA_FILE_BYTES_MAX, NULL, NULL,
+	  "a PEM file with the authorities that the endpoint's certificate is"
+	  " checked against; without it the system's" },
+	{ "deliver", "timeout", CONF_DURATION, 0, DELIVER(timeout_us),
+	  100 * MILLISECOND_US, 5 * MINUTE_US, NULL, "10s",
+	  "an attempt must have been answered by then, or it has failed" },
+	{ "deliver", "max_in_flight", CONF_NUMBER, 0, DELIVER(max_in_flight),
+	  1, PN_IN_FLIGHT_MAX, NULL, "64",
+	  "attempts at the same time, of each process" },
 };
 /* clang-format on */
 
@@ -194,7 +238,10 @@ static const char *const type_names[CONF_TYPE_COUNT] = {
 	[CONF_BOOL] = "yes or no",
 	[CONF_WORD] = "word",
 	[CONF_DSN] = "text",
+	[CONF_URL] = "url",
 	[CONF_ID] = "id",
+	[CONF_TENANT] = "tenant",
+	[CONF_EVENT] = "event type",
 	[CONF_LISTEN] = "address",
 	[CONF_CIDR] = "address block",
 	[CONF_FILE] = "file",

@@ -8,6 +8,7 @@
 
 #include <assert.h>
 
+#include "paynotify/moment.h"
 #include "paynotify/parse.h"
 
 struct target {
@@ -40,7 +41,6 @@ static int
 in_range(const struct target *target, int64_t value, const char *unit)
 {
 	const struct conf_option *option = target->option;
-	int64_t per_unit = option->type == CONF_DURATION ? 1000 : 1;
 
 	if (value >= option->min && value <= option->max) {
 		memcpy(target->data, &value, sizeof(value));
@@ -48,9 +48,32 @@ in_range(const struct target *target, int64_t value, const char *unit)
 	}
 	conf_fail(target->load, target->place,
 	    "%s: \"" PN_STR_FMT "\" is not within %lld and %lld%s", option->key,
-	    PN_STR_ARG(target->text), (long long)(option->min / per_unit),
-	    (long long)(option->max / per_unit), unit);
+	    PN_STR_ARG(target->text), (long long)option->min,
+	    (long long)option->max, unit);
 	return 1;
+}
+
+/* As an operator would write it: in the largest unit that it is whole in. */
+static struct pn_str
+duration_text(const struct target *target, int64_t us)
+{
+	static const struct {
+		const char *unit;
+		int64_t us;
+	} units[] = {
+		{ "y", 365 * 86400 * PN_SECOND_US },
+		{ "d", 86400 * PN_SECOND_US },
+		{ "h", 3600 * PN_SECOND_US },
+		{ "m", 60 * PN_SECOND_US },
+		{ "s", PN_SECOND_US },
+		{ "ms", PN_MILLISECOND_US },
+	};
+	size_t i = 0;
+
+	while (i < PN_COUNT(units) - 1 && us % units[i].us != 0)
+		i++;
+	return pn_arena_printf(target->load->arena, "%lld%s",
+	    (long long)(us / units[i].us), units[i].unit);
 }
 
 static int
@@ -76,12 +99,25 @@ set_size(const struct target *target)
 static int
 set_duration(const struct target *target)
 {
+	const struct conf_option *option = target->option;
+	struct pn_str min, max;
 	int64_t value;
 
 	if (pn_parse_duration_us(target->text, &value) != 0)
-		return refuse(
-		    target, "a duration such as 500ms, 15s, 5m, 72h or 90d");
-	return in_range(target, value, " ms");
+		return refuse(target,
+		    "a duration such as 500ms, 15s, 5m, 72h, 90d or 3y");
+	if (value >= option->min && value <= option->max) {
+		memcpy(target->data, &value, sizeof(value));
+		return 0;
+	}
+	min = duration_text(target, option->min);
+	max = duration_text(target, option->max);
+	conf_fail(target->load, target->place,
+	    "%s: \"" PN_STR_FMT "\" is not within " PN_STR_FMT
+	    " and " PN_STR_FMT,
+	    option->key, PN_STR_ARG(target->text), PN_STR_ARG(min),
+	    PN_STR_ARG(max));
+	return 1;
 }
 
 static int
@@ -137,7 +173,7 @@ set_word(const struct target *target)
 static int
 set_dsn(const struct target *target)
 {
-	struct conf_dsn dsn = { .place = target->place };
+	struct conf_text dsn = { .place = target->place };
 
 	if (target->text.len == 0)
 		return refuse(target, "a value");
@@ -145,6 +181,25 @@ set_dsn(const struct target *target)
 	if (dsn.text == NULL)
 		return 1;
 	memcpy(target->data, &dsn, sizeof(dsn));
+	return 0;
+}
+
+static int
+set_url(const struct target *target)
+{
+	struct conf_text url = { .place = target->place };
+	const char *fault = conf_url_fault(target->text);
+
+	/* The URL is not repeated: a password may be in it. */
+	if (fault != NULL) {
+		conf_fail(target->load, target->place, "%s %s",
+		    target->option->key, fault);
+		return 1;
+	}
+	url.text = conf_copy(target->load, target->text);
+	if (url.text == NULL)
+		return 1;
+	memcpy(target->data, &url, sizeof(url));
 	return 0;
 }
 
@@ -168,7 +223,10 @@ conf_value_set(struct conf_load *load, const struct conf_option *option,
 	case CONF_BOOL: return set_bool(&target);
 	case CONF_WORD: return set_word(&target);
 	case CONF_DSN: return set_dsn(&target);
+	case CONF_URL: return set_url(&target);
 	case CONF_ID:
+	case CONF_TENANT:
+	case CONF_EVENT:
 	case CONF_LISTEN:
 	case CONF_CIDR:
 	case CONF_FILE:

@@ -146,7 +146,9 @@ test_cmd__the_sample_configuration_loads() {
     cp "$work/keys/platform.pem" "$d/wechat_platform.pem"
     cp "$work/keys/v3.key" "$d/wechat_api_v3.key"
     cp "$work/keys/v2.key" "$d/wechat_api_v2.key"
-    chmod 600 "$d"/*.pem "$d"/*.key
+    cp "$work/keys/platform.pem" "$d/app_ca.pem"
+    printf 'whsec_%s\n' "$(head -c 32 /dev/zero | base64)" >"$d/app_webhook.secret"
+    chmod 600 "$d"/*.pem "$d"/*.key "$d"/*.secret
     cp "$top/src/conf/paynotifyd.conf.sample" "$d/as_is.conf"
     sed -E 's/^;([a-z_0-9]+ = )/\1/; s/^test = no/test = yes/' "$d/as_is.conf" >"$d/all.conf"
     chmod 600 "$d"/*.conf

@@ -83,7 +83,8 @@ static void
 test_parse__duration_needs_its_unit(void **state)
 {
 	static const char *const bad[] = { "", "5", "s", "5 s", "5S", "5M",
-		"-5s", "5s ", "1h30m", "1.5s", "9223372036854775807s" };
+		"5Y", "292472y", "-5s", "5s ", "1h30m", "1.5s",
+		"9223372036854775807s" };
 	int64_t us = 1;
 
 	(void)state;
@@ -105,6 +106,8 @@ test_parse__duration_needs_its_unit(void **state)
 	assert_int_equal(us, INT64_C(259200000000));
 	assert_int_equal(pn_parse_duration_us(PN_STR("90d"), &us), 0);
 	assert_int_equal(us, INT64_C(7776000000000));
+	assert_int_equal(pn_parse_duration_us(PN_STR("3y"), &us), 0);
+	assert_int_equal(us, INT64_C(94608000000000));
 }
 
 /* A size that passes the maximum because of its unit. */

@@ -37,6 +37,8 @@ test_conf__defaults_are_those_of_the_manual(void **state)
 	assert_int_equal(conf->database.writers, 1);
 	assert_false(conf->database.require_sync);
 	assert_int_equal(conf->retention.key_hot_us, 259200000000);
+	assert_int_equal(conf->retention.receipts_us, 7776000000000);
+	assert_int_equal(conf->retention.evidence_us, 94608000000000);
 	assert_int_equal(conf->account_count, 0);
 }
 
@@ -70,7 +72,9 @@ test_conf__reads_every_kind_of_value(void **state)
 	    "dsn = host=a,b password=x;y target_session_attrs=read-write\n"
 	    "require_sync = yes\n"
 	    "[retention]\n"
-	    "key_hot = 4d");
+	    "key_hot = 4d\n"
+	    "receipts = 1d\n"
+	    "evidence = 10y");
 	struct folder *folder = *state;
 	char socket[256];
 
@@ -91,6 +95,8 @@ test_conf__reads_every_kind_of_value(void **state)
 	    "host=a,b password=x;y target_session_attrs=read-write");
 	assert_true(conf->database.require_sync);
 	assert_int_equal(conf->retention.key_hot_us, 345600000000);
+	assert_int_equal(conf->retention.receipts_us, 86400000000);
+	assert_int_equal(conf->retention.evidence_us, 315360000000000);
 }
 
 /* inih cuts at 200 bytes by default: a DSN that lost its end connects to the
@@ -146,7 +152,7 @@ test_conf__errors_say_file_line_and_what_was_meant(void **state)
 		{ "[sever]\n", "main.conf:1: unknown section \"sever\"; did"
 			       " you mean \"server\"?" },
 		{ "[Server]\n", "did you mean \"server\"?" },
-		{ "[deliver app]\n", "main.conf:1: unknown section" },
+		{ "[guard charges]\n", "main.conf:1: unknown section" },
 		{ "[server]\norder_check = off\n", "unknown option" },
 		{ "[server x]\n", "takes no second word" },
 		{ "[alipay]\n", "needs the tenant's name" },
@@ -184,7 +190,9 @@ test_conf__values_are_whole_and_in_range(void **state)
 		{ "[server]\nmax_body = 2m\n", "not within 1024 and 1048576" },
 		{ "[server]\nmax_body = 64 k\n", "is not a size" },
 		{ "[server]\nidle_timeout = 15\n", "is not a duration" },
-		{ "[server]\ncommit_timeout = 2m\n", "within 1 and 60000 ms" },
+		{ "[server]\ncommit_timeout = 2m\n", "not within 1ms and 1m" },
+		{ "[retention]\nreceipts = 23h\n", "within 1d and 100y" },
+		{ "[retention]\nevidence = 101y\n", "within 1d and 100y" },
 		{ "[server]\nrate_limit = 20\n", "is not a rate" },
 		{ "[server]\nrate_limit = 0/s\n", "not within 1 and" },
 		{ "[server]\nrate_limit = 5/m\n", "is not a rate" },
@@ -417,6 +425,8 @@ section_text(const char *section)
 		return ALIPAY;
 	if (strcmp(section, "wechat") == 0)
 		return "[wechat a]\nmchid = 1\napi_v2_key_file = v2\n";
+	if (strcmp(section, "deliver") == 0)
+		return "[deliver a]\nurl = https://a/\nsecret_file = v2\n";
 	return NULL;
 }
 

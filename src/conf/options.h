@@ -1,0 +1,93 @@
+/*
+ * The tables of options.c: which sections there are, which options, and all
+ * about them that is not code. Private to src/conf.
+ */
+#ifndef PN_CONF_OPTIONS_H
+#define PN_CONF_OPTIONS_H
+
+#include <stddef.h>
+
+#include "paynotify/conf.h"
+
+/* How a value is written, and what stands at the option's offset. */
+enum conf_type {
+	CONF_NUMBER,   /* int64_t */
+	CONF_SIZE,     /* int64_t, bytes */
+	CONF_DURATION, /* int64_t, microseconds */
+	CONF_RATE,     /* int64_t, per second; "off" is 0 */
+	CONF_BOOL,     /* bool */
+	CONF_WORD,     /* an enum; one of option.words */
+	CONF_DSN,      /* struct conf_text; what is in it is libpq's affair */
+	CONF_URL,      /* struct conf_text */
+	CONF_ID,       /* struct pn_conf_strings */
+	CONF_TENANT,   /* struct pn_conf_strings */
+	CONF_EVENT,    /* struct pn_conf_strings: types of events */
+	CONF_LISTEN,   /* struct pn_conf_strings */
+	CONF_CIDR,     /* struct pn_conf_cidrs */
+	CONF_FILE,     /* struct pn_conf_files, public */
+	CONF_LABELLED_FILE, /* struct pn_conf_files, public, "ID:path" */
+	CONF_SECRET_FILE,   /* struct pn_conf_files, secret */
+	CONF_TYPE_COUNT
+};
+
+/* A text that can be judged only when all is loaded, by a layer that knows how:
+ * so its place is kept. Two members each of the structs asserted here. */
+struct conf_text {
+	char *text;
+	struct pn_conf_place place;
+};
+static_assert(offsetof(struct pn_conf_database, dsn_place) -
+			  offsetof(struct pn_conf_database, dsn) ==
+		      offsetof(struct conf_text, place) &&
+		  offsetof(struct pn_conf_database, admin_dsn_place) -
+			  offsetof(struct pn_conf_database, admin_dsn) ==
+		      offsetof(struct conf_text, place) &&
+		  offsetof(struct pn_conf_deliver, url_place) -
+			  offsetof(struct pn_conf_deliver, url) ==
+		      offsetof(struct conf_text, place),
+    "a place stands behind its text");
+
+enum conf_flags {
+	CONF_REPEATABLE = 1 << 0,
+	CONF_REQUIRED = 1 << 1,
+};
+
+/* One row an option: everything about it that is not code. */
+struct conf_option {
+	const char *section, *key;
+	enum conf_type type;
+	unsigned flags;
+	size_t offset;             /* in what the section becomes */
+	int64_t min, max;          /* of the number; of the bytes of a file */
+	const char *const *words;  /* CONF_WORD: by value, NULL-terminated */
+	const char *default_value; /* NULL: none */
+	const char *doc;
+};
+
+struct conf_load;
+struct conf_section;
+
+/* What a section becomes: section.c has a row for each. */
+enum conf_family {
+	CONF_SINGLE,   /* "[server]": members of struct pn_conf */
+	CONF_ACCOUNT,  /* "[alipay shop1]": a struct pn_conf_account */
+	CONF_ENDPOINT, /* "[deliver app]": a struct pn_conf_deliver */
+	CONF_FAMILY_COUNT
+};
+
+/* One row a kind of section. */
+struct conf_kind {
+	const char *name;
+	enum conf_family family;
+	bool optional; /* no section, no defaults */
+	/* Relations between options; NULL: there are none. */
+	void (*check)(
+	    struct conf_load *load, const struct conf_section *section);
+};
+
+const struct conf_option *conf_option_at(size_t index);
+size_t conf_option_find(const struct conf_kind *kind, const char *key);
+const struct conf_kind *conf_kind_at(size_t index); /* NULL at the end */
+const char *conf_type_name(enum conf_type type);
+
+#endif
