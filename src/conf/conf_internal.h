@@ -114,9 +114,9 @@ conf_check_deliver(struct conf_load *load, const struct conf_section *section);
 
 /* url.c: what is wrong with a URL that events are to be sent to, as the end of
  * a sentence that begins with it; NULL: nothing. */
-const char *conf_url_fault(struct pn_str url);
+const char *conf_url_fault(struct pn_str text);
 /* Of a URL without a fault: others can read what is sent to it. */
-bool conf_url_is_exposed(struct pn_str url);
+bool conf_url_is_exposed(struct pn_str text);
 
 /* cidr.c: 0, or 1. */
 int conf_cidr_parse(

@@ -80,7 +80,8 @@ test_conf_deliver__every_option_is_read(void **state)
 								    "in_flight "
 								    "= "
 								    "1"
-								    "\n" ALIPAY("shop1")
+								    "\n" ALIPAY(
+									"shop1")
 									ALIPAY(
 									    "sh"
 									    "op"
@@ -339,6 +340,7 @@ test_conf_deliver__an_account_alone_needs_no_endpoint(void **state)
 	assert_int_equal(folder_load(folder, NULL), -EINVAL);
 	assert_int_equal(folder_load(folder, "deliver/app"), -EINVAL);
 	assert_non_null(strstr(folder->error.text, "no section [deliver app]"));
+	assert_null(strstr(folder->error.text, "secret_file"));
 	folder_write(folder, "main.conf",
 	    ALIPAY("shop1") "[deliver app]\nurll = x\n", 0600);
 	assert_int_equal(folder_load(folder, "alipay/shop1"), -EINVAL);
