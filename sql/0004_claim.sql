@@ -22,6 +22,10 @@
 --   should that one not see it (two transactions that cross), by tend().
 -- * Old snapshots do no harm: nothing here reads past rows that are dead but
 --   cannot be vacuumed, other than by exact key.
+--
+-- Rows that were found and locked are changed by their place (ctid), for the
+-- sake of the plan: it is made once, when the tables may be empty, and a join
+-- by key could become a scan of all deliveries.
 
 -- A token is consumer, seq and four random bytes, so that it is found without
 -- an index of its own.
@@ -165,12 +169,13 @@ CREATE FUNCTION paynotify.take_new(me paynotify.consumers,
 	mark paynotify.consumer_marks, wanted integer, lease_ends timestamptz)
 RETURNS TABLE (seq bigint, received_at timestamptz, token uuid)
 LANGUAGE plpgsql
+SET enable_hashjoin = on
 SET enable_nestloop = off -- of two arrays that are thought to be short
 AS $$
 #variable_conflict use_column
 DECLARE
 	windows_events_max CONSTANT integer := 16384;
-	events integer := greatest(2 * wanted, 64);
+	events integer := greatest(wanted + wanted / 4, 32);
 	scanned integer := 0;
 	after bigint := mark.seq;
 	w paynotify.claim_window;
@@ -188,10 +193,12 @@ BEGIN
 		w := paynotify.settled_window(me, after, events);
 		EXIT WHEN w.seqs IS NULL;
 		-- One by one in order of seq, and no more than are wanted.
-		mine := ARRAY(SELECT o.seq
-			FROM (SELECT u.seq
+		-- (MATERIALIZED, or the lock is tried before the sort.)
+		mine := ARRAY(WITH o AS MATERIALIZED (
+				SELECT u.seq
 				FROM unnest(w.seqs, w.opens) u (seq, open)
-				WHERE u.open ORDER BY u.seq) o
+				WHERE u.open ORDER BY u.seq)
+			SELECT o.seq FROM o
 			WHERE pg_try_advisory_xact_lock(1886257152 + me.id,
 				(o.seq & 2147483647)::integer)
 			LIMIT wanted);
@@ -288,7 +295,7 @@ AS $$
 #variable_conflict use_column
 BEGIN
 	RETURN QUERY WITH due AS MATERIALIZED (
-		SELECT d.seq FROM paynotify.deliveries d
+		SELECT d.ctid AS place FROM paynotify.deliveries d
 		WHERE d.consumer_id = me.id AND d.state = 'retry'
 			AND d.retry_at <= instant
 		ORDER BY d.retry_at LIMIT wanted
@@ -299,7 +306,7 @@ BEGIN
 		token = paynotify.new_token(me.id, d.seq),
 		lease_expires_at = lease_ends
 	FROM due
-	WHERE d.consumer_id = me.id AND d.seq = due.seq
+	WHERE d.ctid = due.place
 	RETURNING d.seq, d.received_at, d.token, d.attempts, d.redelivery;
 END
 $$;
@@ -315,19 +322,20 @@ BEGIN
 		SELECT c.seqs FROM paynotify.claims c
 		WHERE c.consumer_id = consumer AND c.expires_at <= instant
 	), lost AS MATERIALIZED (
-		SELECT d.seq FROM (SELECT unnest(seqs) AS seq FROM ended) s
-		JOIN paynotify.deliveries d
-			ON d.consumer_id = consumer AND d.seq = s.seq
-		WHERE d.state = 'leased' AND d.lease_expires_at <= instant
-		ORDER BY d.seq
-		FOR UPDATE OF d SKIP LOCKED
+		SELECT l.place FROM (SELECT unnest(seqs) AS seq FROM ended) s
+		CROSS JOIN LATERAL (SELECT d.ctid AS place
+			FROM paynotify.deliveries d
+			WHERE d.consumer_id = consumer AND d.seq = s.seq
+				AND d.state = 'leased'
+				AND d.lease_expires_at <= instant
+			LIMIT 1 FOR UPDATE SKIP LOCKED) l
 	)
 	UPDATE paynotify.deliveries d
 	SET state = 'retry', retry_at = instant, token = NULL,
 		lease_expires_at = NULL,
 		reason = 'the lease ended before the event was settled'
 	FROM lost
-	WHERE d.consumer_id = consumer AND d.seq = lost.seq;
+	WHERE d.ctid = lost.place;
 	DELETE FROM paynotify.claims
 	WHERE ctid = ANY (ARRAY(
 		SELECT c.ctid FROM paynotify.claims c
@@ -341,7 +349,7 @@ BEGIN
 				LIMIT 1) IS NULL
 		FOR UPDATE SKIP LOCKED));
 	WITH free AS MATERIALIZED (
-		SELECT w.seq FROM paynotify.deliveries w
+		SELECT w.ctid AS place FROM paynotify.deliveries w
 		WHERE w.consumer_id = consumer AND w.state = 'waiting'
 			AND (SELECT true FROM paynotify.deliveries p
 				WHERE p.consumer_id = consumer
@@ -356,7 +364,7 @@ BEGIN
 	UPDATE paynotify.deliveries w
 	SET state = 'retry', retry_at = instant
 	FROM free
-	WHERE w.consumer_id = consumer AND w.seq = free.seq;
+	WHERE w.ctid = free.place;
 END
 $$;
 
@@ -369,8 +377,8 @@ AS $$
 BEGIN
 	PERFORM paynotify.sweep(me.id, instant);
 	DELETE FROM paynotify.deliveries
-	WHERE consumer_id = me.id AND seq = ANY (ARRAY(
-		SELECT d.seq FROM paynotify.deliveries d
+	WHERE ctid = ANY (ARRAY(
+		SELECT d.ctid FROM paynotify.deliveries d
 		WHERE d.consumer_id = me.id AND d.seq > mark.cleaned_seq
 			AND d.seq <= mark.seq AND d.state = 'done'
 		FOR UPDATE SKIP LOCKED));

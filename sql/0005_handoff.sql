@@ -175,10 +175,11 @@ LANGUAGE plpgsql
 AS $$
 BEGIN
 	WITH next AS MATERIALIZED (
-		SELECT n.consumer_id, n.seq
+		SELECT n.place
 		FROM (SELECT DISTINCT * FROM unnest(consumer_ids, order_hashes)
 			u (consumer_id, order_hash)) f
-		CROSS JOIN LATERAL (SELECT w.consumer_id, w.seq, w.order_hash
+		CROSS JOIN LATERAL (SELECT w.ctid AS place,
+				w.consumer_id, w.seq, w.order_hash
 			FROM paynotify.deliveries w
 			WHERE w.consumer_id = f.consumer_id
 				AND w.order_hash = f.order_hash
@@ -195,8 +196,7 @@ BEGIN
 	UPDATE paynotify.deliveries d
 	SET state = 'retry', retry_at = instant
 	FROM next
-	WHERE d.consumer_id = next.consumer_id AND d.seq = next.seq
-		AND d.state = 'waiting';
+	WHERE d.ctid = next.place AND d.state = 'waiting';
 END
 $$;
 
@@ -222,8 +222,11 @@ DECLARE
 	order_hashes bigint[];
 BEGIN
 	WITH t AS MATERIALIZED (
-		SELECT u.token, paynotify.token_consumer(u.token) AS consumer_id,
-			paynotify.token_seq(u.token) AS seq, u.outcome,
+		SELECT u.token, (SELECT d.ctid FROM paynotify.deliveries d
+				WHERE d.consumer_id =
+						paynotify.token_consumer(u.token)
+					AND d.seq = paynotify.token_seq(u.token)
+				LIMIT 1) AS place, u.outcome,
 			instant + greatest(coalesce(u.after, interval '0'),
 				interval '0') AS retry_at, u.reason,
 			u.outcome = 'done' AND paynotify.token_seq(u.token)
@@ -237,8 +240,7 @@ BEGIN
 	), deleted AS (
 		DELETE FROM paynotify.deliveries d
 		USING t
-		WHERE t.gone AND d.consumer_id = t.consumer_id
-			AND d.seq = t.seq AND d.token = t.token
+		WHERE t.gone AND d.ctid = t.place AND d.token = t.token
 			AND d.state = 'leased' AND d.lease_expires_at > instant
 		RETURNING d.token, d.consumer_id, d.order_hash,
 			true AS finished
@@ -252,8 +254,7 @@ BEGIN
 			token = NULL, lease_expires_at = NULL,
 			reason = coalesce(t.reason, d.reason)
 		FROM t
-		WHERE NOT t.gone AND d.consumer_id = t.consumer_id
-			AND d.seq = t.seq AND d.token = t.token
+		WHERE NOT t.gone AND d.ctid = t.place AND d.token = t.token
 			AND d.state = 'leased' AND d.lease_expires_at > instant
 		RETURNING t.token, d.consumer_id, d.order_hash,
 			t.outcome IN ('done', 'dead') AS finished

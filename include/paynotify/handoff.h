@@ -1,7 +1,7 @@
 /*
  * The hand-off as the deliverer sees it: claim events of an endpoint under a
  * lease, say what came of each. The rules (order, leases, the low-water mark)
- * are SQL: sql/0004_handoff_functions.sql, which applications call too.
+ * are SQL: sql/0004_claim.sql and 0005_handoff.sql, which applications call too.
  *
  * A hand-off is one connection and belongs to one thread.
  */
