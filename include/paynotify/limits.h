@@ -67,6 +67,7 @@ enum {
 	PN_CLAIM_EVENTS_MAX = 1000,     /* of one claim; see 0004 */
 	PN_ANSWER_KEPT_BYTES_MAX = 512, /* of an endpoint's answer */
 	PN_IN_FLIGHT_MAX = 1024,        /* attempts of one endpoint */
+	PN_URL_BYTES_MAX = 2048,        /* of an endpoint */
 
 	/* The server. */
 	PN_CONNECTIONS_MAX = 65536,

@@ -14,6 +14,7 @@
 #include "paynotify/parse.h"
 
 enum { PORT_MAX = 65535 };
+static_assert(PN_URL_BYTES_MAX == 2048, "the text below says so");
 
 static const char http[] = "http://", https[] = "https://";
 
@@ -97,6 +98,8 @@ conf_url_fault(struct pn_str text)
 	struct url url;
 	uint64_t port;
 
+	if (text.len > PN_URL_BYTES_MAX)
+		return "is longer than the 2048 bytes that a URL may have";
 	for (size_t i = 0; i < text.len; i++)
 		if (text.data[i] <= 0x20 || text.data[i] >= 0x7f ||
 		    strchr("\"<>\\^`{|}", text.data[i]) != NULL)

@@ -147,7 +147,7 @@ test_conf_deliver__urls_are_judged_before_the_start(void **state)
 		{ "https://a/\xe4\xb8\xad", "must be written as %XX" },
 	};
 	struct folder *folder = *state;
-	char text[512];
+	char text[4096], path[PN_URL_BYTES_MAX];
 
 	for (size_t i = 0; i < PN_COUNT(good); i++) {
 		const struct pn_conf *conf;
@@ -165,6 +165,13 @@ test_conf_deliver__urls_are_judged_before_the_start(void **state)
 		    strstr(folder->error.text, "main.conf:3: url "));
 		assert_null(strstr(folder->error.text, "hunter2"));
 	}
+	memset(path, 'x', sizeof(path));
+	(void)snprintf(text, sizeof(text), DELIVER("app", "https://a/%.*s"),
+	    (int)(sizeof(path) - strlen("https://a/")), path);
+	(void)folder_accept(folder, text);
+	(void)snprintf(text, sizeof(text), DELIVER("app", "https://a/x%.*s"),
+	    (int)(sizeof(path) - strlen("https://a/")), path);
+	folder_refuse(folder, text, "url is longer than the 2048 bytes");
 }
 
 /* Payments in the clear across a network are allowed, never by accident. */
