@@ -148,6 +148,10 @@ SET enable_mergejoin = off
 SET jit = off
 AS $$
 #variable_conflict use_column
+DECLARE
+	seqs bigint[];
+	received_ats timestamptz[];
+	tokens uuid[];
 BEGIN
 	IF EXISTS (SELECT FROM paynotify.consumers c
 		WHERE c.name = consumer AND c.pushed) THEN
@@ -156,12 +160,17 @@ BEGIN
 		USING HINT = 'register a consumer of another name',
 			ERRCODE = 'PN003';
 	END IF;
+	-- By itself: take() finds events that are younger than the snapshot of
+	-- the statement that calls it, which would not see them.
+	SELECT array_agg(t.seq), array_agg(t.received_at), array_agg(t.token)
+	INTO seqs, received_ats, tokens
+	FROM paynotify.take(consumer, max_events, lease) t;
 	RETURN QUERY
 	SELECT e.schema, e.id, e.seq, e.livemode, e.type, e.provider,
 		e.tenant, e.account, e.key, e.out_trade_no, e.transaction_id,
 		e.amount, e.order_amount, e.currency, e.refund, e.order_check,
 		e.flags, e.occurred_at, e.received_at, e.payload, t.token
-	FROM paynotify.take(consumer, max_events, lease) t
+	FROM unnest(seqs, received_ats, tokens) t (seq, received_at, token)
 	JOIN paynotify.events e
 		ON e.seq = t.seq AND e.received_at = t.received_at
 	ORDER BY t.seq;
