@@ -31,14 +31,17 @@ CREATE TABLE paynotify.endpoints (
 -- it. The newest row counts; rows are only added here (and the old ones deleted
 -- at leisure), since the versions of one row that is updated all the time pile
 -- up behind an old snapshot, and every reader wades through them. Read from the
--- end of the index, the newest is always the first. tended_at: when the
--- consumer was last tended (paynotify.tend); cleaned_seq: what is done up to
--- there has no row any more.
+-- end of the index, the newest is always the first. The rest tells where to
+-- begin to look, past what is dead but cannot be vacuumed: when the consumer was
+-- last tended (paynotify.tend), up to where done rows have been removed, and
+-- behind what number and time nothing waits or is due.
 CREATE TABLE paynotify.consumer_marks (
 	consumer_id integer NOT NULL,
 	seq bigint NOT NULL,
-	tended_at timestamptz NOT NULL,
-	cleaned_seq bigint NOT NULL
+	tended_at timestamptz NOT NULL DEFAULT '-infinity',
+	cleaned_seq bigint NOT NULL DEFAULT 0,
+	waiting_seq bigint NOT NULL DEFAULT 0,
+	due_from timestamptz NOT NULL DEFAULT '-infinity'
 );
 CREATE INDEX consumer_marks_newest
 	ON paynotify.consumer_marks (consumer_id, seq, tended_at);

@@ -174,7 +174,10 @@ SET enable_nestloop = off -- of two arrays that are thought to be short
 AS $$
 #variable_conflict use_column
 DECLARE
-	windows_events_max CONSTANT integer := 16384;
+	-- How far a claim looks: with something in hand; before it says that
+	-- there is nothing (a filter may leave out most events).
+	events_max CONSTANT integer := 16384;
+	events_max_without CONSTANT integer := 262144;
 	events integer := greatest(wanted + wanted / 4, 32);
 	scanned integer := 0;
 	after bigint := mark.seq;
@@ -189,7 +192,8 @@ DECLARE
 	tokens uuid[];
 	left_hashes bigint[];
 BEGIN
-	WHILE wanted > 0 AND scanned < windows_events_max LOOP
+	WHILE wanted > 0 AND scanned < CASE WHEN tokens IS NULL
+		THEN events_max_without ELSE events_max END LOOP
 		w := paynotify.settled_window(me, after, events);
 		EXIT WHEN w.seqs IS NULL;
 		-- One by one in order of seq, and no more than are wanted.
@@ -279,15 +283,15 @@ BEGIN
 		events := least(2 * events, 4096);
 	END LOOP;
 	IF passed > mark.seq THEN
-		INSERT INTO paynotify.consumer_marks
-		VALUES (me.id, passed, mark.tended_at, mark.cleaned_seq);
+		mark.seq := passed;
+		INSERT INTO paynotify.consumer_marks VALUES (mark.*);
 	END IF;
 END
 $$;
 
--- Takes up to `wanted` events that are due again.
+-- Takes up to `wanted` events that are due again, since due_from.
 CREATE FUNCTION paynotify.take_due(me paynotify.consumers, wanted integer,
-	lease_ends timestamptz, instant timestamptz)
+	lease_ends timestamptz, due_from timestamptz, instant timestamptz)
 RETURNS TABLE (seq bigint, received_at timestamptz, token uuid,
 	attempt integer, redelivery boolean)
 LANGUAGE plpgsql
@@ -297,7 +301,7 @@ BEGIN
 	RETURN QUERY WITH due AS MATERIALIZED (
 		SELECT d.ctid AS place FROM paynotify.deliveries d
 		WHERE d.consumer_id = me.id AND d.state = 'retry'
-			AND d.retry_at <= instant
+			AND d.retry_at >= due_from AND d.retry_at <= instant
 		ORDER BY d.retry_at LIMIT wanted
 		FOR UPDATE SKIP LOCKED
 	)
@@ -313,8 +317,8 @@ $$;
 
 -- Leases that have ended come back, and those wait no longer whose order goes
 -- on. What another transaction has locked is left to the next time.
-CREATE FUNCTION paynotify.sweep(consumer integer, instant timestamptz)
-RETURNS void
+CREATE FUNCTION paynotify.sweep(consumer integer, waiting_seq bigint,
+	instant timestamptz) RETURNS void
 LANGUAGE plpgsql
 AS $$
 BEGIN
@@ -351,6 +355,7 @@ BEGIN
 	WITH free AS MATERIALIZED (
 		SELECT w.ctid AS place FROM paynotify.deliveries w
 		WHERE w.consumer_id = consumer AND w.state = 'waiting'
+			AND w.seq >= waiting_seq
 			AND (SELECT true FROM paynotify.deliveries p
 				WHERE p.consumer_id = consumer
 					AND p.order_hash = w.order_hash
@@ -368,28 +373,50 @@ BEGIN
 END
 $$;
 
--- sweep(), and removes what has become useless: old marks, and rows of events
--- that are done and that the mark has passed.
+-- sweep(), removes what has become useless (old marks, and rows of events that
+-- are done and that the mark has passed), and notes where to begin to look the
+-- next time. Two of these beginnings may be wrong, if a transaction commits
+-- seconds after it settled: a row that is done below cleaned_seq does no harm
+-- but is there, one that is due before due_from is not seen until a claim finds
+-- nothing else. So once in a while all is looked at.
 CREATE FUNCTION paynotify.tend(me paynotify.consumers,
-	mark paynotify.consumer_marks, instant timestamptz) RETURNS void
+	mark paynotify.consumer_marks, instant timestamptz)
+RETURNS paynotify.consumer_marks
 LANGUAGE plpgsql
 AS $$
+DECLARE
+	ret paynotify.consumer_marks := mark;
 BEGIN
-	PERFORM paynotify.sweep(me.id, instant);
+	IF random() < 0.01 THEN
+		mark.cleaned_seq := 0;
+		mark.due_from := '-infinity';
+	END IF;
+	PERFORM paynotify.sweep(me.id, mark.waiting_seq, instant);
 	DELETE FROM paynotify.deliveries
 	WHERE ctid = ANY (ARRAY(
 		SELECT d.ctid FROM paynotify.deliveries d
 		WHERE d.consumer_id = me.id AND d.seq > mark.cleaned_seq
 			AND d.seq <= mark.seq AND d.state = 'done'
 		FOR UPDATE SKIP LOCKED));
-	INSERT INTO paynotify.consumer_marks
-	VALUES (me.id, mark.seq, instant, mark.seq);
+	ret.tended_at := instant;
+	ret.cleaned_seq := mark.seq;
+	-- What starts to wait later has a number above the mark.
+	ret.waiting_seq := least(mark.seq, (SELECT min(w.seq)
+		FROM paynotify.deliveries w
+		WHERE w.consumer_id = me.id AND w.state = 'waiting'
+			AND w.seq >= mark.waiting_seq));
+	ret.due_from := least(instant, (SELECT min(d.retry_at)
+		FROM paynotify.deliveries d
+		WHERE d.consumer_id = me.id AND d.state = 'retry'
+			AND d.retry_at >= mark.due_from)) - interval '10 s';
+	INSERT INTO paynotify.consumer_marks VALUES (ret.*);
 	DELETE FROM paynotify.consumer_marks
 	WHERE ctid = ANY (ARRAY(
 		SELECT m.ctid FROM paynotify.consumer_marks m
 		WHERE m.consumer_id = me.id AND m.seq >= mark.cleaned_seq
 			AND (m.seq, m.tended_at) < (mark.seq, instant)
 		FOR UPDATE SKIP LOCKED));
+	RETURN ret;
 END
 $$;
 
@@ -445,9 +472,7 @@ BEGIN
 	END IF;
 	mark := paynotify.newest_mark(me.id);
 	IF mark.tended_at < instant - interval '1 second' THEN
-		PERFORM paynotify.tend(me, mark, instant);
-		mark := paynotify.newest_mark(me.id);
-		looked := true;
+		mark := paynotify.tend(me, mark, instant);
 	END IF;
 	LOOP
 		SELECT array_agg(t.seq), array_agg(t.received_at),
@@ -455,7 +480,7 @@ BEGIN
 			array_agg(t.redelivery)
 		INTO seqs, received_ats, tokens, attempts, redeliveries
 		FROM paynotify.take_due(me, max_events, instant + lease,
-			instant) t;
+			mark.due_from, instant) t;
 		EXIT WHEN coalesce(cardinality(seqs), 0) = max_events;
 		SELECT seqs || array_agg(t.seq),
 			received_ats || array_agg(t.received_at),
@@ -467,8 +492,10 @@ BEGIN
 			max_events - coalesce(cardinality(seqs), 0),
 			instant + lease) t;
 		EXIT WHEN cardinality(seqs) > 0 OR looked;
-		-- Nothing: maybe a lease has ended this moment.
-		PERFORM paynotify.sweep(me.id, instant);
+		-- Nothing: maybe a lease has ended this moment, or something was
+		-- due long before it was committed.
+		PERFORM paynotify.sweep(me.id, mark.waiting_seq, instant);
+		mark.due_from := '-infinity';
 		looked := true;
 	END LOOP;
 	IF cardinality(seqs) > 0 THEN

@@ -71,8 +71,8 @@ BEGIN
 	RETURNING * INTO me;
 	IF FOUND THEN
 		mark := paynotify.mark_before(start_at);
-		INSERT INTO paynotify.consumer_marks
-		VALUES (me.id, mark, '-infinity', mark);
+		INSERT INTO paynotify.consumer_marks (consumer_id, seq)
+		VALUES (me.id, mark);
 		RETURN me;
 	END IF;
 	-- Known: its filter may change, from its mark on; its start not.

@@ -129,11 +129,15 @@ BEGIN
 			RAISE EXCEPTION 'event % is done: there is nothing to '
 				'skip', event_seq USING ERRCODE = 'PN003';
 		END IF;
-		-- Not deleted: the mark may not have passed it. tend() does.
 		UPDATE paynotify.deliveries d
 		SET state = 'done', token = NULL, lease_expires_at = NULL,
 			retry_at = NULL
 		WHERE d.consumer_id = (l.me).id AND d.seq = event_seq;
+		DELETE FROM paynotify.deliveries d
+		WHERE d.consumer_id = (l.me).id AND d.seq = event_seq
+			AND d.seq <= (SELECT max(m.seq)
+				FROM paynotify.consumer_marks m
+				WHERE m.consumer_id = (l.me).id);
 		INSERT INTO paynotify.delivery_actions (consumer_id, seq, action,
 			actor, reason)
 		VALUES ((l.me).id, event_seq, 'skip', actor, why);
