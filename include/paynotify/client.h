@@ -3,6 +3,10 @@
  * thread of the client's own. Connections are kept alive and used again.
  * Redirects are never followed, proxies of the environment never used, other
  * schemes than http and https refused, certificates and host names verified.
+ *
+ * A request leaves at most once. Where a kept connection turns out to be dead
+ * after the request was handed to it, the end is LOST and the caller, who
+ * knows whether it may be repeated, decides.
  */
 #ifndef PN_CLIENT_H
 #define PN_CLIENT_H
@@ -41,9 +45,10 @@ struct pn_client_request {
 	const char *method;    /* "POST" */
 	const char *url;       /* http://host:port/path */
 	const char *ca_file;   /* PEM; NULL: the system's authorities */
-	struct pn_str headers; /* "Name: value LF" lines; Host, Content-Length
-				 * and User-Agent are made unless given; Expect
-				 * is never sent */
+	struct pn_str headers; /* "Name: value LF" lines; Host and User-Agent
+				 * are made unless given, Content-Length always;
+				 * Expect is never sent; Transfer-Encoding is
+				 * refused */
 	struct pn_str body;    /* may be empty */
 	int64_t timeout_us;    /* of the whole exchange */
 	size_t answer_bytes_max;
@@ -52,6 +57,9 @@ struct pn_client_request {
 
 	/* Set before done(). Text is the client's, valid during done() only. */
 	enum pn_client_end end;
+	bool sent;                    /* some of it may have left: always when
+				       * ANSWERED, CUT or LOST, never when
+				       * NOT_SENT; tells for TIMEOUT, STOPPED */
 	int status;                   /* HTTP, 0 unless answered */
 	struct pn_str answer_headers; /* "Name: value LF" lines, capped */
 	struct pn_str answer;         /* body */
@@ -60,7 +68,7 @@ struct pn_client_request {
 
 	/* The client's own. */
 	struct pn_client_request *next;
-	struct pn_client_exchange *exchange;
+	int64_t began_us;
 };
 
 struct pn_client_options {
@@ -73,7 +81,8 @@ struct pn_client_options {
 int pn_client_open(const struct pn_client_options *options,
     struct pn_client **ret_client, struct pn_error *ret_error) PN_MUSTCHECK;
 /* What is in flight ends as STOPPED, each with its done(); then the thread
- * ends. No one may send any more. NULL is fine. */
+ * ends. No one may send any more, also not from done() of what was STOPPED.
+ * Not from done(). NULL is fine. */
 void pn_client_close(struct pn_client *client);
 /* Any thread, also from done(). Never fails: a request that cannot be sent has
  * its done() called with NOT_SENT. */
