@@ -42,6 +42,7 @@ enum pn_metric {
 	PN_METRIC_QUEUE_EVENTS,        /* gauge: waiting for a writer */
 	PN_METRIC_CONNECTIONS,         /* gauge: open client connections */
 	PN_METRIC_DATABASE_UP,         /* gauge: writers connected */
+	PN_METRIC_OLDEST_SNAPSHOT,     /* gauge: its age in transactions */
 	PN_METRIC_COUNT
 };
 

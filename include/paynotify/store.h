@@ -107,7 +107,12 @@ struct pn_store_options {
 	int64_t commit_timeout_us;
 	int64_t key_hot_us;
 	bool require_sync;
-	bool janitor; /* run the move into the permanent tier */
+	/* Keys to the permanent tier, partitions, leases of consumers. */
+	bool janitor;
+	/* The janitor drops partitions as the owner of the tables. */
+	const char *admin_dsn;            /* NULL: dsn; copied */
+	int64_t receipts_us, evidence_us; /* kept so long; 0: for ever */
+	int64_t snapshot_limit_us; /* older ones are warned of; 0: 10 min */
 	const struct pn_store_key *keys; /* copied */
 	size_t key_count;
 };

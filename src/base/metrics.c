@@ -86,6 +86,10 @@ static const struct row rows[] = {
 	    "Open client connections" },
 	[PN_METRIC_DATABASE_UP] = { "paynotify_database_up", "", true,
 	    "Writers connected to the database" },
+	[PN_METRIC_OLDEST_SNAPSHOT] = { "paynotify_oldest_snapshot_xids", "",
+	    true,
+	    "Age in transactions of the oldest snapshot, which keeps the "
+	    "hand-off's tables from being cleaned" },
 };
 
 static_assert(PN_COUNT(rows) == PN_METRIC_COUNT, "one row a metric");

@@ -184,6 +184,9 @@ open_store(struct program *program, struct pn_error *ret_error)
 		.key_hot_us = conf->retention.key_hot_us,
 		.require_sync = conf->database.require_sync,
 		.janitor = true,
+		.admin_dsn = conf->database.admin_dsn,
+		.receipts_us = conf->retention.receipts_us,
+		.evidence_us = conf->retention.evidence_us,
 	};
 	int r;
 
