@@ -114,8 +114,8 @@ static const struct conf_option options[] = {
 	  " target_session_attrs for failover" },
 	{ "database", "admin_dsn", CONF_DSN, 0, DATABASE(admin_dsn),
 	  1, PN_CONF_LINE_BYTES_MAX, NULL, NULL,
-	  "the database as its owner, for migrations and for the commands that"
-	  " read; without it dsn" },
+	  "the database as its owner, for migrations, for the commands and for"
+	  " dropping what is past its retention; without it dsn" },
 	{ "database", "writers", CONF_NUMBER, 0, DATABASE(writers),
 	  1, PN_WRITERS_MAX, NULL, "1",
 	  "connections that commit; more help where a standby is far" },
