@@ -13,10 +13,11 @@ CONTRACTS = {
     "event": "event",
     "conf": "conf",
     "provider": "provider",
-    "store": "migrate query store",
+    "store": "deliveries handoff migrate query store",
     "ingest": "ingest",
     "http": "server",
-    "net": "net",
+    "net": "client net",
+    "deliver": "deliver",
     "admin": "admin",
 }
 OWNER = {name + ".h": layer for layer, names in CONTRACTS.items()

@@ -1,0 +1,220 @@
+/*
+ * What may die while events are pushed, and what then: the deliverer itself,
+ * its connections, the endpoint.
+ */
+#include <stdarg.h>
+#include <stddef.h>
+#include <setjmp.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "deliver_support.h"
+
+/* As a fail-over does, to the store's connections too. */
+static void
+cut_connections(struct push_fixture *f)
+{
+	(void)db(f->db, "SELECT count(pg_terminate_backend(pid, 10000)) FROM "
+			"pg_stat_activity WHERE application_name = "
+			"'paynotifyd' AND datname = current_database()");
+}
+
+static void
+put_many(struct push_fixture *f, int from, int count)
+{
+	char trade[16];
+
+	for (int i = from; i < from + count; i++) {
+		(void)snprintf(trade, sizeof(trade), "t%d", i);
+		assert_int_equal(put(f->store, trade, 100), PN_STORE_RECORDED);
+	}
+}
+
+/* If it failed: a restart would keep events back until their leases end, or
+ * forget attempts that were made. */
+static void
+test_push__a_stop_leaves_no_lease_behind(void **state)
+{
+	struct push_fixture *f = *state;
+
+	sink_hold(f->sink, true);
+	push_open(f);
+	put_many(f, 0, 20); /* 16 are sent, 4 wait */
+	sink_wait(f->sink, 16);
+	push_close(f, 0);
+	assert_int_equal(db(f->db, APP_COUNT "AND state = 'leased'"), 0);
+	/* They may have been taken: attempts that failed. */
+	assert_int_equal(
+	    db(f->db, APP_COUNT "AND state = 'retry' AND attempts = 1"), 16);
+	sink_hold(f->sink, false);
+	push_make_due(f);
+	push_open(f);
+	sink_wait(f->sink, 36);
+	db_wait(f->db, 0, APP_COUNT "AND state <> 'done'");
+}
+
+/* If it failed: each restart would push what was in flight once more. */
+static void
+test_push__a_stop_lets_what_is_in_flight_end(void **state)
+{
+	struct push_fixture *f = *state;
+
+	sink_hold(f->sink, true);
+	push_open(f);
+	put_many(f, 0, 1);
+	sink_wait(f->sink, 1);
+	sink_hold(f->sink, false);
+	push_close(f, 15 * PN_SECOND_US);
+	assert_int_equal(db(f->db, APP_COUNT "AND state <> 'done'"), 0);
+	assert_int_equal(
+	    db(f->db, "SELECT count(*) FROM paynotify.delivery_attempts WHERE "
+		      "outcome = 'done'"),
+	    1);
+}
+
+/* If it failed: an event whose answer came while the database was away would be
+ * pushed again. */
+static void
+test_push__settles_over_a_new_connection(void **state)
+{
+	struct push_fixture *f = *state;
+
+	sink_hold(f->sink, true);
+	push_open(f);
+	put_many(f, 0, 1);
+	sink_wait(f->sink, 1);
+	cut_connections(f);
+	sink_hold(f->sink, false);
+	db_wait(f->db, 1,
+	    "SELECT count(*) FROM paynotify.delivery_attempts "
+	    "WHERE outcome = 'done'");
+	db_wait(f->db, 0, APP_COUNT "AND state <> 'done'");
+	/* And it goes on. */
+	put_many(f, 1, 1);
+	sink_wait(f->sink, 2);
+	assert_int_equal(sink_count(f->sink), 2);
+}
+
+/* If it failed: a stop while the database is away would hang, or crash. */
+static void
+test_push__stops_without_a_database(void **state)
+{
+	struct push_fixture *f = *state;
+	char nowhere[] = "host=/nonexistent";
+	int64_t began_us = pn_clock_monotonic_us();
+
+	f->conf.database.dsn = nowhere;
+	push_open(f);
+	push_close(f, 0);
+	/* It was told to give up a second after the grace. */
+	assert_true(pn_clock_monotonic_us() - began_us < 10 * PN_SECOND_US);
+}
+
+/* If it failed: an endpoint that is down would use up the attempts of every
+ * event; or events would lie about after it is back. */
+static void
+test_push__an_endpoint_that_fails_is_tried_with_one(void **state)
+{
+	enum { EVENTS = 100 };
+	struct push_fixture *f = *state;
+
+	sink_answer(f->sink, 500, NULL);
+	put_many(f, 0, EVENTS);
+	push_open(f);
+	/* Ten failures, and what else was in flight then. */
+	db_wait(f->db, 0, APP_COUNT "AND state = 'leased'");
+	sink_wait(f->sink, 10);
+	db_wait(f->db, 0, APP_COUNT "AND state = 'leased'");
+	assert_true(sink_count(f->sink) < 10 + 16 + 16);
+	sink_answer(f->sink, 200, NULL);
+	push_make_due(f);
+	db_wait(f->db, EVENTS,
+	    "SELECT count(*) FROM "
+	    "paynotify.delivery_attempts WHERE outcome = "
+	    "'done'");
+	db_wait(f->db, 0, APP_COUNT "AND state <> 'done'");
+}
+
+/* If it failed: connections that are refused would not count as failures, or
+ * would lose events. */
+static void
+test_push__an_endpoint_that_is_away_gets_its_events_later(void **state)
+{
+	struct push_fixture *f = *state;
+	char nowhere[] = "http://127.0.0.1:1/";
+
+	f->endpoints[0].url = nowhere;
+	push_open(f);
+	put_many(f, 0, 3);
+	db_wait(f->db, 3, APP_COUNT "AND state = 'retry' AND attempts = 1");
+	assert_int_equal(
+	    db(f->db, "SELECT count(*) FROM paynotify.delivery_attempts WHERE "
+		      "status IS NULL AND outcome = 'retry' AND error <> ''"),
+	    3);
+	push_close(f, 0);
+	f->endpoints[0].url = sink_url(f->sink);
+	push_make_due(f);
+	push_open(f);
+	sink_wait(f->sink, 3);
+	db_wait(f->db, 0, APP_COUNT "AND state <> 'done'");
+}
+
+/* If it failed: a slow application would be sent the same event a second time
+ * while it works on the first; or its late answer would count. */
+static void
+test_push__gives_up_on_an_answer_before_its_lease_ends(void **state)
+{
+	struct push_fixture *f = *state;
+
+	f->endpoints[0].timeout_us = 200 * PN_MILLISECOND_US;
+	sink_hold(f->sink, true);
+	push_open(f);
+	put_many(f, 0, 1);
+	db_wait(f->db, 1, APP_COUNT "AND state = 'retry' AND attempts = 1");
+	assert_int_equal(sink_count(f->sink), 1);
+	assert_int_equal(
+	    db(f->db, "SELECT count(*) FROM paynotify.delivery_attempts WHERE "
+		      "status IS NULL AND latency_us >= 200000"),
+	    1);
+}
+
+/* If it failed: an endpoint whose name an application has would take that
+ * application's events, or keep the other endpoints from theirs. */
+static void
+test_push__leaves_a_consumer_that_pulls_alone(void **state)
+{
+	struct push_fixture *f = *state;
+
+	(void)db(f->db, "SELECT paynotify.register_consumer('app')");
+	f->conf.deliver_count = 2;
+	push_open(f);
+	put_many(f, 0, 1);
+	sink_wait(f->other_sink, 1);
+	assert_int_equal(db(f->db, "SELECT count(*) FROM paynotify.consumers "
+				   "WHERE name = 'app' AND NOT pushed"),
+	    1);
+	assert_int_equal(db(f->db, APP_COUNT), 0);
+	assert_int_equal(sink_count(f->sink), 0);
+}
+
+int
+main(void)
+{
+	const struct CMUnitTest tests[] = {
+#define TEST(name) \
+	cmocka_unit_test_setup_teardown(name, push_setup, push_teardown)
+		TEST(test_push__a_stop_leaves_no_lease_behind),
+		TEST(test_push__a_stop_lets_what_is_in_flight_end),
+		TEST(test_push__settles_over_a_new_connection),
+		TEST(test_push__stops_without_a_database),
+		TEST(test_push__an_endpoint_that_fails_is_tried_with_one),
+		TEST(test_push__an_endpoint_that_is_away_gets_its_events_later),
+		TEST(test_push__gives_up_on_an_answer_before_its_lease_ends),
+		TEST(test_push__leaves_a_consumer_that_pulls_alone),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
