@@ -260,11 +260,17 @@ remember(struct pn_conn *conn, const PGresult *result)
 {
 	const char *state = PQresultErrorField(result, PG_DIAG_SQLSTATE);
 	const char *name = PQresultErrorField(result, PG_DIAG_CONSTRAINT_NAME);
+	const char *text = PQresultErrorField(result, PG_DIAG_MESSAGE_PRIMARY);
+	const char *hint = PQresultErrorField(result, PG_DIAG_MESSAGE_HINT);
 
 	(void)snprintf(conn->sqlstate, sizeof(conn->sqlstate), "%s",
 	    state == NULL ? "" : state);
 	(void)snprintf(conn->constraint, sizeof(conn->constraint), "%s",
 	    name == NULL ? "" : name);
+	(void)snprintf(conn->primary, sizeof(conn->primary), "%s",
+	    text == NULL ? "" : text);
+	(void)snprintf(
+	    conn->hint, sizeof(conn->hint), "%s", hint == NULL ? "" : hint);
 }
 
 /* Takes results until the NULL. *ret_result: the last good one. */

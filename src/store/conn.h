@@ -28,6 +28,8 @@ struct pn_conn {
 	char warning[PN_WARNING_BYTES];   /* the last one */
 	char sqlstate[PN_SQLSTATE_BYTES]; /* of the last failed statement */
 	char constraint[64];              /* ditto, or empty */
+	char primary[PN_WARNING_BYTES];   /* its message alone */
+	char hint[PN_WARNING_BYTES];      /* what to do, or empty */
 };
 
 /* What a statement came to, > 0. */

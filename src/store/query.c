@@ -1,7 +1,7 @@
 /*
- * A connection for reading, for commands and the admin port. Sessions are read
- * only and plan each statement with its values, since filters that are not
- * given must vanish from the plan.
+ * A connection for reading, for commands and the admin port; for what operators
+ * do (query_act.c) also one that writes. Sessions plan each statement with its
+ * values, since filters that are not given must vanish from the plan.
  *
  * Lists are fetched some hundred rows at a time, so that a list of millions
  * costs no memory and holds no snapshot open while it is printed.
@@ -15,14 +15,15 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "paynotify/deliveries.h"
 #include "paynotify/parse.h"
 
 #include "query.h"
 #include "statements.h"
 
-int
-pn_query_open(
-    const char *dsn, struct pn_query **ret_query, struct pn_error *ret_error)
+static int
+open_query(const char *dsn, const char *settings, struct pn_query **ret_query,
+    struct pn_error *ret_error)
 {
 	struct pn_query *query = calloc(1, sizeof(*query));
 	int r;
@@ -35,13 +36,27 @@ pn_query_open(
 		r = pn_error_prefix(
 		    ret_error, r, "could not connect to the database: ");
 	if (r == 0)
-		r = pn_conn_exec(&query->conn, pn_sql_reader, NULL, ret_error);
+		r = pn_conn_exec(&query->conn, settings, NULL, ret_error);
 	if (r != 0) {
 		pn_query_close(query);
 		return r > 0 ? -EIO : r;
 	}
 	*ret_query = query;
 	return 0;
+}
+
+int
+pn_query_open(
+    const char *dsn, struct pn_query **ret_query, struct pn_error *ret_error)
+{
+	return open_query(dsn, pn_sql_reader, ret_query, ret_error);
+}
+
+int
+pn_query_open_writable(
+    const char *dsn, struct pn_query **ret_query, struct pn_error *ret_error)
+{
+	return open_query(dsn, pn_sql_operator, ret_query, ret_error);
 }
 
 void

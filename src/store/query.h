@@ -30,6 +30,12 @@ const char *pn_query_moment(struct pn_query_text *text, int64_t us);
 const char *
 pn_query_number(struct pn_query_text *text, int which, int64_t value);
 
+/* An event named by id, seq or key, as $1 to $3 of event.sql and
+ * delivery.sql: two of them are NULL. Borrows which. (query_event.c) */
+enum { PN_QUERY_WHICH_COUNT = 3 };
+void
+pn_query_which(const char *which, const char *ret_values[PN_QUERY_WHICH_COUNT]);
+
 /* Runs a statement with text parameters. 0, or < 0 with what to do. */
 int pn_query_run(struct pn_query *query, const char *sql, int count,
     const char *const *values, PGresult **ret_result,

@@ -24,22 +24,32 @@ is_id(struct pn_str which)
 	return true;
 }
 
+void
+pn_query_which(const char *which, const char *ret_values[PN_QUERY_WHICH_COUNT])
+{
+	int64_t seq;
+
+	ret_values[0] = ret_values[1] = ret_values[2] = NULL;
+	if (is_id(pn_str_from(which)))
+		ret_values[0] = which + 4;
+	else if (pn_parse_int64(pn_str_from(which), &seq) == 0)
+		ret_values[1] = which;
+	else
+		ret_values[2] = which;
+}
+
 int
 pn_query_event(struct pn_query *query, const char *which, pn_event_row_fn row,
     void *payload, struct pn_error *ret_error)
 {
 	PN_CLEANUP(pn_result_freep) PGresult *result = NULL;
-	const char *values[3] = { NULL, NULL, NULL };
+	const char *values[PN_QUERY_WHICH_COUNT];
 	int64_t seq;
 	int r, count;
 
-	if (is_id(pn_str_from(which)))
-		values[0] = which + 4;
-	else if (pn_parse_int64(pn_str_from(which), &seq) == 0)
-		values[1] = which;
-	else
-		values[2] = which;
-	r = pn_query_run(query, pn_sql_event, 3, values, &result, ret_error);
+	pn_query_which(which, values);
+	r = pn_query_run(query, pn_sql_event, PN_QUERY_WHICH_COUNT, values,
+	    &result, ret_error);
 	if (r < 0)
 		return r;
 	count = PQntuples(result);

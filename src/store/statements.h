@@ -7,6 +7,12 @@
 #define PN_STORE_STATEMENTS_H
 
 extern const char pn_sql_archive[];
+extern const char pn_sql_attempts[];
+extern const char pn_sql_consumer_state[];
+extern const char pn_sql_consumers[];
+extern const char pn_sql_deliveries[];
+extern const char pn_sql_delivery[];
+extern const char pn_sql_delivery_seqs[];
 extern const char pn_sql_event[];
 extern const char pn_sql_events_newest[];
 extern const char pn_sql_events_oldest[];
@@ -23,13 +29,16 @@ extern const char pn_sql_ingest_resubmitted[];
 extern const char pn_sql_keys[];
 extern const char pn_sql_notifier[];
 extern const char pn_sql_notify[];
+extern const char pn_sql_operator[];
 extern const char pn_sql_partitions[];
 extern const char pn_sql_quarantine[];
 extern const char pn_sql_quarantine_resubmitted[];
 extern const char pn_sql_reader[];
 extern const char pn_sql_receipts[];
+extern const char pn_sql_redeliver[];
 extern const char pn_sql_refuse[];
 extern const char pn_sql_schema[];
 extern const char pn_sql_session[];
+extern const char pn_sql_skip[];
 
 #endif

@@ -99,3 +99,28 @@ handoff_settle(struct pn_handoff *handoff, struct claims *claims,
 		fail_msg("%s", error.text);
 	return lost;
 }
+
+void
+handoff_kill_one(struct pn_handoff *handoff, const char *endpoint)
+{
+	struct claims claims = { 0 };
+
+	assert_int_equal(handoff_take(handoff, endpoint, 1, &claims), 0);
+	assert_int_equal(claims.count, 1);
+	claims.results[0].error = PN_STR("HTTP 404");
+	claims.results[0].status = 404;
+	claims.results[0].answer = PN_STR("no\0\xe4");
+	assert_int_equal(handoff_settle(handoff, &claims, PN_DELIVERY_DEAD), 0);
+}
+
+void
+record_order(struct pn_store *store, const char *trade)
+{
+	struct note note;
+
+	note_init(&note, trade, 100);
+	note_add_refund(&note, trade, "r1");
+	note_submit(store, &note);
+	assert_int_equal(note_wait(&note), PN_STORE_RECORDED);
+	note_done(&note);
+}

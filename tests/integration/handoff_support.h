@@ -32,5 +32,9 @@ void handoff_take_some(struct pn_handoff *handoff, const char *endpoint,
 /* All have the same outcome; how many leases were lost. */
 size_t handoff_settle(struct pn_handoff *handoff, struct claims *claims,
     enum pn_delivery_outcome outcome);
+/* Claims one and makes it dead: HTTP 404, with an answer that is no text. */
+void handoff_kill_one(struct pn_handoff *handoff, const char *endpoint);
+/* A payment and its refund: one order. */
+void record_order(struct pn_store *store, const char *trade);
 
 #endif

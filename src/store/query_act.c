@@ -1,0 +1,161 @@
+/*
+ * What operators do about deliveries. The rules, and the texts of refusals, are
+ * the functions' in sql/0006_operate.sql; here they are called with one event,
+ * or with all that are in a state, some hundred in a transaction.
+ *
+ * Of many the count tells how far it got: what was done before a refusal stays
+ * done, and asking again goes on.
+ */
+#include <assert.h>
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "paynotify/deliveries.h"
+
+#include "query.h"
+#include "statements.h"
+
+enum { EVENTS_AT_ONCE = 500 };
+
+static const char *const STATES[] = { "leased", "waiting", "retry", "dead" };
+
+/* After pn_query_run(): a refusal is PN002 or PN003. */
+static int
+refused(struct pn_query *query, int r, struct pn_error *error)
+{
+	const struct pn_conn *conn = &query->conn;
+
+	if (r >= 0 || (strcmp(conn->sqlstate, "PN002") != 0 &&
+			  strcmp(conn->sqlstate, "PN003") != 0))
+		return r;
+	if (conn->hint[0] == '\0')
+		return pn_error_set(error, 1, "%s", conn->primary);
+	return pn_error_set(error, 1, "%s: %s", conn->primary, conn->hint);
+}
+
+/* seqs: an array's text. */
+static int
+do_to(struct pn_query *query, const struct pn_action *action, const char *seqs,
+    int64_t *count, struct pn_error *error)
+{
+	PN_CLEANUP(pn_result_freep) PGresult *result = NULL;
+	const char *sql =
+	    action->action == PN_ACTION_SKIP ? pn_sql_skip : pn_sql_redeliver;
+	const char *values[] = { action->consumer, seqs, action->reason,
+		action->actor };
+	int r;
+
+	r = pn_query_run(query, sql, PN_COUNT(values), values, &result, error);
+	if (r < 0)
+		return refused(query, r, error);
+	*count += pn_query_int(result, 0, 0, 0);
+	return 0;
+}
+
+static int
+do_to_event(struct pn_query *query, const struct pn_action *action,
+    int64_t *count, struct pn_error *error)
+{
+	PN_CLEANUP(pn_result_freep) PGresult *result = NULL;
+	const char *values[PN_QUERY_WHICH_COUNT];
+	char seqs[PN_QUERY_NUMBER_BYTES + 2];
+	int r;
+
+	pn_query_which(action->event, values);
+	r = pn_query_run(
+	    query, pn_sql_event, PN_QUERY_WHICH_COUNT, values, &result, error);
+	if (r < 0)
+		return r;
+	if (PQntuples(result) == 0)
+		return pn_error_set(
+		    error, 1, "there is no event \"%s\"", action->event);
+	if (PQntuples(result) > 1)
+		return pn_error_set(error, 1,
+		    "%d tenants have an event with the key \"%s\": name it by "
+		    "its id",
+		    PQntuples(result), action->event);
+	(void)snprintf(seqs, sizeof(seqs), "{%s}", PQgetvalue(result, 0, 0));
+	return do_to(query, action, seqs, count, error);
+}
+
+static int
+do_to_state(struct pn_query *query, const struct pn_action *action,
+    int64_t *count, struct pn_error *error)
+{
+	struct pn_query_text text;
+	PGresult *result = NULL;
+	int64_t after = -1;
+	bool known = false;
+	int r = 0;
+
+	for (size_t i = 0; i < PN_COUNT(STATES); i++)
+		known |= strcmp(action->state, STATES[i]) == 0;
+	if (!known)
+		return pn_error_set(error, 1,
+		    "no delivery is \"%s\": the states are leased, waiting, "
+		    "retry and dead",
+		    action->state);
+	while (r == 0) { /* bounded by the deliveries: after rises */
+		const char *values[] = { action->consumer, action->state,
+			pn_query_number(&text, 0, after),
+			pn_query_number(&text, 1, EVENTS_AT_ONCE) };
+
+		r = pn_query_run(query, pn_sql_delivery_seqs, PN_COUNT(values),
+		    values, &result, error);
+		if (r == 0 && PQgetisnull(result, 0, 0))
+			break;
+		if (r == 0)
+			r = do_to(query, action, PQgetvalue(result, 0, 0),
+			    count, error);
+		if (r == 0)
+			after = pn_query_int(result, 0, 1, INT64_MAX);
+		PQclear(result);
+		result = NULL;
+	}
+	PQclear(result);
+	return r;
+}
+
+static int
+set_state(struct pn_query *query, const struct pn_action *action,
+    int64_t *count, struct pn_error *error)
+{
+	PN_CLEANUP(pn_result_freep) PGresult *result = NULL;
+	const char *values[] = { action->consumer,
+		action->action == PN_ACTION_PAUSE ? "paused" : "active",
+		action->reason, action->actor };
+	int r;
+
+	r = pn_query_run(query, pn_sql_consumer_state, PN_COUNT(values), values,
+	    &result, error);
+	if (r == 0)
+		*count = 1;
+	return refused(query, r, error);
+}
+
+static bool
+is_empty(const char *text)
+{
+	return text == NULL || text[0] == '\0';
+}
+
+int
+pn_query_act(struct pn_query *query, const struct pn_action *action,
+    int64_t *ret_count, struct pn_error *ret_error)
+{
+	bool pauses = action->action == PN_ACTION_PAUSE ||
+		      action->action == PN_ACTION_RESUME;
+
+	assert(action->consumer != NULL);
+	assert(pauses || (action->event == NULL) != (action->state == NULL));
+	*ret_count = 0;
+	if (is_empty(action->reason) || is_empty(action->actor))
+		return pn_error_set(ret_error, 1,
+		    "a reason is needed, and who acts: both are recorded");
+	if (pauses)
+		return set_state(query, action, ret_count, ret_error);
+	if (action->event != NULL)
+		return do_to_event(query, action, ret_count, ret_error);
+	return do_to_state(query, action, ret_count, ret_error);
+}
