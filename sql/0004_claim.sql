@@ -6,7 +6,7 @@
 --   deliveries says who has it (or the filter leaves it out), in the same
 --   transaction. Numbers that are missing in the sequence may belong to an
 --   ingest that has not committed: the claim stops in front of the first such
---   gap (paynotify.gaps_may_fill).
+--   gap (paynotify.settled_window).
 -- * No event is claimed twice. Who claims locks (consumer, seq) first - an
 --   advisory lock until the end of the transaction - and looks again with a
 --   snapshot taken after: whoever had the lock before has committed by then,
@@ -51,29 +51,21 @@ LANGUAGE sql IMMUTABLE AS
 $$ SELECT hashtextextended(tenant || E'\n' || coalesce(account, '') || E'\n'
 	|| out_trade_no, 0) $$;
 
--- Whether a number that `seen` finds missing between others may yet be filled.
--- It was taken by a transaction that had its number before the next higher one
--- was taken, so it is among those that `seen` knows to run, and as long as it
--- runs it holds the lock of an INSERT on event_log. Who asks must look again
--- after a `no`: the transaction may have committed since.
-CREATE FUNCTION paynotify.gaps_may_fill(seen pg_snapshot) RETURNS boolean
+-- The transactions that are recording events: whoever takes a number of
+-- event_log has the lock of an INSERT on it since before, and keeps it to the
+-- end. (Locks, not the xids that a snapshot lists as running: those end at the
+-- newest that has ended, and a number may be taken before an xid is.)
+CREATE FUNCTION paynotify.recorders() RETURNS text[]
 LANGUAGE plpgsql
 AS $$
-DECLARE
-	running xid[] := ARRAY(SELECT i::xid FROM pg_snapshot_xip(seen) i);
 BEGIN
-	RETURN running <> '{}' AND EXISTS (
-		WITH l AS MATERIALIZED (SELECT * FROM pg_locks)
-		SELECT FROM l x
-		JOIN l r ON r.virtualtransaction = x.virtualtransaction
-		WHERE x.locktype = 'transactionid' AND x.granted
-			AND x.mode = 'ExclusiveLock'
-			AND x.transactionid = ANY (running)
-			AND r.locktype = 'relation' AND r.granted
-			AND r.mode = 'RowExclusiveLock'
-			AND r.relation = 'paynotify.event_log'::regclass
-			AND r.database = (SELECT b.oid FROM pg_database b
-				WHERE b.datname = current_database()));
+	RETURN ARRAY(SELECT l.virtualtransaction FROM pg_locks l
+		WHERE l.locktype = 'relation' AND l.granted
+			AND l.mode = 'RowExclusiveLock'
+			AND l.relation = 'paynotify.event_log'::regclass
+			AND l.database = (SELECT b.oid FROM pg_database b
+				WHERE b.datname = current_database())
+			AND l.pid IS DISTINCT FROM pg_backend_pid());
 END
 $$;
 
@@ -100,7 +92,7 @@ CREATE TYPE paynotify.claim_window AS (
 	opens boolean[],
 	last_seq bigint,     -- of those scanned
 	gap_seq bigint,      -- the first behind missing numbers, or NULL
-	seen pg_snapshot
+	open_seq bigint      -- the first that is open, or NULL
 );
 
 CREATE FUNCTION paynotify.scan_window(me paynotify.consumers, after bigint,
@@ -117,7 +109,7 @@ BEGIN
 		array_agg(w.open ORDER BY w.seq),
 		max(w.seq),
 		min(w.seq) FILTER (WHERE w.gap),
-		pg_current_snapshot()
+		min(w.seq) FILTER (WHERE w.open)
 	INTO ret
 	FROM (SELECT e.seq, e.received_at,
 			paynotify.order_hash(e.tenant, e.account, e.out_trade_no)
@@ -141,24 +133,39 @@ END
 $$;
 
 -- A window that may be claimed from: cut in front of the first gap that may yet
--- be filled. Numbers that are missing for good are passed.
+-- be filled. Who took a number that is missing did so before the next higher one
+-- was taken, so it is among those who record now, or has ended: when all of
+-- these have, the gap is filled, or stays. may_wait: if there is nothing before
+-- the gap, gives them a moment - where several receivers record all the time,
+-- there is none at which nobody does.
 CREATE FUNCTION paynotify.settled_window(me paynotify.consumers, after bigint,
-	events integer)
+	events integer, may_wait boolean)
 RETURNS paynotify.claim_window
 LANGUAGE plpgsql
 AS $$
 DECLARE
+	looks_max CONSTANT integer := 40;
+	looks integer := 0;
 	w paynotify.claim_window;
+	recorders text[];
 BEGIN
 	w := paynotify.scan_window(me, after, 9223372036854775807, events);
 	IF w.gap_seq IS NULL THEN
 		RETURN w;
 	END IF;
-	IF paynotify.gaps_may_fill(w.seen) THEN
-		RETURN paynotify.scan_window(me, after, w.gap_seq - 1, events);
-	END IF;
-	-- Whoever had taken one of the missing numbers has ended: what it
-	-- recorded is visible now.
+	recorders := paynotify.recorders();
+	WHILE recorders <> '{}' LOOP
+		IF NOT may_wait OR w.open_seq < w.gap_seq OR looks >= looks_max
+		THEN
+			RETURN paynotify.scan_window(me, after, w.gap_seq - 1,
+				events);
+		END IF;
+		PERFORM pg_sleep(0.0025);
+		recorders := ARRAY(SELECT unnest(recorders)
+			INTERSECT SELECT unnest(paynotify.recorders()));
+		looks := looks + 1;
+	END LOOP;
+	-- With a snapshot that is younger than the end of all of them.
 	RETURN paynotify.scan_window(me, after, w.last_seq, events);
 END
 $$;
@@ -166,7 +173,8 @@ $$;
 -- Takes up to `wanted` events behind the mark. Returns what is leased; what is
 -- behind an unfinished event of its order gets a row and waits.
 CREATE FUNCTION paynotify.take_new(me paynotify.consumers,
-	mark paynotify.consumer_marks, wanted integer, lease_ends timestamptz)
+	mark paynotify.consumer_marks, wanted integer, lease_ends timestamptz,
+	may_wait boolean)
 RETURNS TABLE (seq bigint, received_at timestamptz, token uuid)
 LANGUAGE plpgsql
 SET enable_hashjoin = on
@@ -194,7 +202,8 @@ DECLARE
 BEGIN
 	WHILE wanted > 0 AND scanned < CASE WHEN tokens IS NULL
 		THEN events_max_without ELSE events_max END LOOP
-		w := paynotify.settled_window(me, after, events);
+		w := paynotify.settled_window(me, after, events,
+			may_wait AND tokens IS NULL);
 		EXIT WHEN w.seqs IS NULL;
 		-- One by one in order of seq, and no more than are wanted.
 		-- (MATERIALIZED, or the lock is tried before the sort.)
@@ -316,11 +325,16 @@ END
 $$;
 
 -- Leases that have ended come back, and those wait no longer whose order goes
--- on. What another transaction has locked is left to the next time.
+-- on: at most rows_max, due since due_at. What another transaction has locked is
+-- left to the next time. A claim sweeps no more than it takes, and puts it in
+-- front: its transaction may stay open, and the rows are locked as long.
 CREATE FUNCTION paynotify.sweep(consumer integer, waiting_seq bigint,
-	instant timestamptz) RETURNS void
+	instant timestamptz, due_at timestamptz, rows_max integer)
+RETURNS void
 LANGUAGE plpgsql
 AS $$
+DECLARE
+	swept integer;
 BEGIN
 	WITH ended AS MATERIALIZED (
 		SELECT c.seqs FROM paynotify.claims c
@@ -333,13 +347,15 @@ BEGIN
 				AND d.state = 'leased'
 				AND d.lease_expires_at <= instant
 			LIMIT 1 FOR UPDATE SKIP LOCKED) l
+		LIMIT rows_max
 	)
 	UPDATE paynotify.deliveries d
-	SET state = 'retry', retry_at = instant, token = NULL,
+	SET state = 'retry', retry_at = due_at, token = NULL,
 		lease_expires_at = NULL,
 		reason = 'the lease ended before the event was settled'
 	FROM lost
 	WHERE d.ctid = lost.place;
+	GET DIAGNOSTICS swept = ROW_COUNT;
 	DELETE FROM paynotify.claims
 	WHERE ctid = ANY (ARRAY(
 		SELECT c.ctid FROM paynotify.claims c
@@ -363,11 +379,11 @@ BEGIN
 					AND p.state IN ('leased', 'waiting',
 						'retry')
 				LIMIT 1) IS NULL
-		ORDER BY w.seq
+		ORDER BY w.seq LIMIT rows_max - swept
 		FOR UPDATE SKIP LOCKED
 	)
 	UPDATE paynotify.deliveries w
-	SET state = 'retry', retry_at = instant
+	SET state = 'retry', retry_at = due_at
 	FROM free
 	WHERE w.ctid = free.place;
 END
@@ -380,7 +396,8 @@ $$;
 -- but is there, one that is due before due_from is not seen until a claim finds
 -- nothing else. So once in a while all is looked at.
 CREATE FUNCTION paynotify.tend(me paynotify.consumers,
-	mark paynotify.consumer_marks, instant timestamptz)
+	mark paynotify.consumer_marks, instant timestamptz, due_at timestamptz,
+	rows_max integer)
 RETURNS paynotify.consumer_marks
 LANGUAGE plpgsql
 AS $$
@@ -391,7 +408,8 @@ BEGIN
 		mark.cleaned_seq := 0;
 		mark.due_from := '-infinity';
 	END IF;
-	PERFORM paynotify.sweep(me.id, mark.waiting_seq, instant);
+	PERFORM paynotify.sweep(me.id, mark.waiting_seq, instant,
+		greatest(due_at, mark.due_from), rows_max);
 	DELETE FROM paynotify.deliveries
 	WHERE ctid = ANY (ARRAY(
 		SELECT d.ctid FROM paynotify.deliveries d
@@ -472,7 +490,8 @@ BEGIN
 	END IF;
 	mark := paynotify.newest_mark(me.id);
 	IF mark.tended_at < instant - interval '1 second' THEN
-		mark := paynotify.tend(me, mark, instant);
+		mark := paynotify.tend(me, mark, instant, '-infinity',
+			max_events);
 	END IF;
 	LOOP
 		SELECT array_agg(t.seq), array_agg(t.received_at),
@@ -490,12 +509,13 @@ BEGIN
 		INTO seqs, received_ats, tokens, attempts, redeliveries
 		FROM paynotify.take_new(me, mark,
 			max_events - coalesce(cardinality(seqs), 0),
-			instant + lease) t;
+			instant + lease, looked AND seqs IS NULL) t;
 		EXIT WHEN cardinality(seqs) > 0 OR looked;
 		-- Nothing: maybe a lease has ended this moment, or something was
 		-- due long before it was committed.
-		PERFORM paynotify.sweep(me.id, mark.waiting_seq, instant);
 		mark.due_from := '-infinity';
+		PERFORM paynotify.sweep(me.id, mark.waiting_seq, instant,
+			mark.due_from, max_events);
 		looked := true;
 	END LOOP;
 	IF cardinality(seqs) > 0 THEN

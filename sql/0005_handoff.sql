@@ -7,17 +7,19 @@ LANGUAGE sql IMMUTABLE AS
 $$ SELECT array_agg(regexp_replace(regexp_replace(t, '([%_\\])', '\\\1', 'g'),
 	'\*$', '%')) FROM unnest(types) t $$;
 
--- The mark of a consumer that wants what was received from start_at on: an
--- hour before it, since numbers and times do not rise quite together (the claim
--- looks at the times exactly). Found by halving the range of the numbers.
+-- The mark of a consumer that wants what was received from start_at on: the
+-- last event that is an hour older, since numbers and times do not rise quite
+-- together (the claim looks at the times exactly). Found by halving; always the
+-- number of an event that is visible, since one that is missing may belong to
+-- an ingest that has not committed.
 CREATE FUNCTION paynotify.mark_before(start_at timestamptz) RETURNS bigint
 LANGUAGE plpgsql
 AS $$
 DECLARE
-	low bigint := 0; -- everything up to here is old enough
-	high bigint;
+	low bigint := 0; -- of an event that is old enough
+	high bigint;     -- no event behind it is
 	middle bigint;
-	found_at timestamptz;
+	probe record;
 BEGIN
 	IF start_at = '-infinity' THEN
 		RETURN 0;
@@ -25,14 +27,22 @@ BEGIN
 	SELECT coalesce(max(e.seq), 0) INTO high FROM paynotify.event_log e;
 	WHILE low < high LOOP
 		middle := low + (high - low + 1) / 2;
-		SELECT e.received_at INTO found_at FROM paynotify.event_log e
+		SELECT e.seq, e.received_at INTO probe
+		FROM paynotify.event_log e
 		WHERE e.seq <= middle AND e.seq > low
 		ORDER BY e.seq DESC LIMIT 1;
-		IF found_at IS NULL OR found_at < start_at - interval '1 hour'
-		THEN
-			low := middle;
+		IF NOT FOUND THEN
+			SELECT e.seq, e.received_at INTO probe
+			FROM paynotify.event_log e
+			WHERE e.seq > middle AND e.seq <= high
+			ORDER BY e.seq LIMIT 1;
+		END IF;
+		IF NOT FOUND THEN
+			high := low;
+		ELSIF probe.received_at < start_at - interval '1 hour' THEN
+			low := probe.seq;
 		ELSE
-			high := middle - 1;
+			high := least(probe.seq, middle) - 1;
 		END IF;
 	END LOOP;
 	RETURN low;
@@ -199,7 +209,7 @@ BEGIN
 			WHERE p.consumer_id = n.consumer_id
 				AND p.order_hash = n.order_hash
 				AND p.seq < n.seq
-				AND p.state IN ('leased', 'retry')
+				AND p.state IN ('leased', 'waiting', 'retry')
 			LIMIT 1) IS NULL
 	)
 	UPDATE paynotify.deliveries d
@@ -366,7 +376,8 @@ BEGIN
 	FOR me IN SELECT * FROM paynotify.consumers ORDER BY id LOOP
 		mark := paynotify.newest_mark(me.id);
 		CONTINUE WHEN mark.tended_at > instant - interval '500 ms';
-		PERFORM paynotify.tend(me, mark, instant);
+		PERFORM paynotify.tend(me, mark, instant, instant,
+			2147483647);
 	END LOOP;
 END
 $$;

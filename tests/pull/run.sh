@@ -1,0 +1,27 @@
+#!/bin/bash
+# The SQL hand-off against a real PostgreSQL: forced interleavings, crashes, the
+# ledger.   tests/pull/run.sh [BUILD_DIR] [unittest arguments]
+set -euo pipefail
+here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
+build=$(cd "$here/../.." && cd "${1:-build/release}" && pwd)
+[ $# = 0 ] || shift
+[ -x "$build/paynotifyctl" ] || { echo "pull: $build/paynotifyctl is not built" >&2; exit 1; }
+. "$here/../lib/pg.sh"
+. "$here/../lib/python.sh"
+
+dir=$(mktemp -d "${TMPDIR:-/tmp}/pn-pull.XXXXXX")
+finish() { pg_stop; rm -rf "$dir"; }
+trap finish EXIT
+trap 'exit 130' INT TERM
+
+# Nothing here is about what survives a power cut: without fsync databases are
+# made ten times quicker.
+export PN_PG_CONF="fsync = off
+max_connections = 150
+deadlock_timeout = 200ms"
+pg_start
+printf '[database]\ndsn = %s\n' "$PN_DSN" >"$dir/paynotifyd.conf"
+"$build/paynotifyctl" db migrate -c "$dir/paynotifyd.conf" >/dev/null
+export PN_SQL=$here/../../sql
+cd "$here"
+"$(pn_python psycopg)" -B runner.py "$@"

@@ -1,0 +1,23 @@
+#!/usr/bin/env python3
+"""Runs the tests of this folder and ends with `N passed, M failed`.
+
+runner.py [NAME...]     names of modules, classes or tests, as unittest takes
+                        them; all without any
+"""
+import sys
+import unittest
+
+
+def main():
+    loader = unittest.defaultTestLoader
+    names = sys.argv[1:]
+    suite = (loader.loadTestsFromNames(names) if names
+             else loader.discover(".", "test_*.py"))
+    result = unittest.TextTestRunner(stream=sys.stdout, verbosity=2).run(suite)
+    failed = len(result.failures) + len(result.errors)
+    print(f"{result.testsRun - failed} passed, {failed} failed")
+    return 0 if result.wasSuccessful() and result.testsRun else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())

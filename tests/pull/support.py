@@ -1,0 +1,249 @@
+"""What the tests of the SQL hand-off share: a database each, connections that
+may block, a clock that can be set forward.
+
+run.sh makes a server and migrates one database; each test gets a copy of it.
+In the copies clock_timestamp() of the schema's functions is replaced by a clock
+that a test sets (Case.pass_time): leases end when a test says so, and nobody
+sleeps.
+"""
+import itertools
+import os
+import queue
+import threading
+import time
+import unittest
+
+import psycopg
+
+HOST = os.environ["PGHOST"]
+USER = os.environ["PGUSER"]
+MIGRATED = os.environ["PGDATABASE"]
+TEMPLATE = "pull_template"
+WAIT_SECONDS_MAX = 30       # for what must happen; then the test fails
+LOST = "PN001"              # SQLSTATE: the lease was lost
+UNKNOWN = "PN002"           # no such consumer
+REFUSED = "PN003"           # not now, or not this kind of consumer
+
+numbers = itertools.count(1)
+
+CLOCK = """
+CREATE SEQUENCE public.clock_ms MINVALUE 0 START 0;
+SELECT setval('public.clock_ms', 0);
+-- A sequence, since that moves at once for everybody, in any transaction.
+CREATE FUNCTION public.test_clock() RETURNS timestamptz
+LANGUAGE sql VOLATILE SECURITY DEFINER AS
+$$ SELECT pg_catalog.clock_timestamp()
+    + (SELECT last_value FROM public.clock_ms) * interval '1 ms' $$;
+DO $do$
+DECLARE
+    f record;
+BEGIN
+    FOR f IN SELECT pg_get_functiondef(p.oid) AS source
+        FROM pg_proc p
+        WHERE p.pronamespace = 'paynotify'::regnamespace AND p.prokind = 'f'
+            AND p.prosrc LIKE '%clock_timestamp()%' LOOP
+        EXECUTE replace(f.source, 'clock_timestamp()', 'public.test_clock()');
+    END LOOP;
+END
+$do$;
+CREATE TABLE public.work (seq bigint, who text);
+GRANT INSERT ON public.work TO PUBLIC;
+"""
+
+
+def connect(database, user=USER, autocommit=True, **more):
+    return psycopg.connect(host=HOST, user=user, dbname=database,
+                           autocommit=autocommit, **more)
+
+
+def make_template():
+    """Copies the migrated database once and gives the copy its clock."""
+    with connect("postgres") as c:
+        if c.execute("SELECT 1 FROM pg_database WHERE datname = %s",
+                     [TEMPLATE]).fetchone():
+            return
+        c.execute(f'CREATE DATABASE {TEMPLATE} TEMPLATE "{MIGRATED}"')
+    with connect(TEMPLATE) as c:
+        c.execute(CLOCK)
+
+
+class Session:
+    """A connection with a thread: a statement may block while the test goes
+    on. Statements run in order."""
+
+    def __init__(self, case, connection):
+        self.case = case
+        self.connection = connection
+        self.pid = connection.info.backend_pid
+        self.todo = queue.Queue()
+        self.thread = threading.Thread(target=self._run, daemon=True)
+        self.thread.start()
+
+    def _run(self):
+        while True:
+            job = self.todo.get()
+            if job is None:
+                return
+            sql, args, done = job
+            try:
+                cursor = self.connection.execute(sql, args)
+                done.rows = cursor.fetchall() if cursor.description else []
+            except psycopg.Error as e:
+                done.error = e
+            done.event.set()
+
+    def start(self, sql, args=None):
+        """Sends a statement; returns a Pending."""
+        done = Pending(self)
+        self.todo.put((sql, args, done))
+        return done
+
+    def run(self, sql, args=None):
+        """Sends a statement and returns its rows, or raises its error."""
+        return self.start(sql, args).result()
+
+    def one(self, sql, args=None):
+        return self.run(sql, args)[0][0]
+
+    def close(self):
+        self.todo.put(None)
+        self.connection.close()
+
+
+class Pending:
+    """A statement that was sent."""
+
+    def __init__(self, session):
+        self.session = session
+        self.event = threading.Event()
+        self.rows = None
+        self.error = None
+
+    def settle(self):
+        """Waits until the statement is done (True) or blocked (False)."""
+        end = time.monotonic() + WAIT_SECONDS_MAX
+        while time.monotonic() < end:
+            if self.event.wait(0.001):
+                return True
+            if self.session.case.sql("SELECT cardinality(pg_blocking_pids(%s))",
+                                     [self.session.pid])[0][0] > 0:
+                return False
+        raise AssertionError("a statement neither ended nor blocked")
+
+    def result(self):
+        if not self.event.wait(WAIT_SECONDS_MAX):
+            raise AssertionError("a statement did not end")
+        if self.error is not None:
+            raise self.error
+        return self.rows
+
+
+class Case(unittest.TestCase):
+    """A test with a database of its own."""
+
+    def setUp(self):
+        make_template()
+        self.database = f"pull_{os.getpid()}_{next(numbers)}"
+        with connect("postgres") as c:
+            c.execute(f"CREATE DATABASE {self.database} TEMPLATE {TEMPLATE}")
+        self.sessions = []
+        self.admin = connect(self.database)
+        self.lock = threading.Lock()
+
+    def tearDown(self):
+        for s in self.sessions:
+            s.todo.put(None)
+        with connect("postgres") as c:
+            c.execute("SELECT pg_terminate_backend(pid) FROM pg_stat_activity"
+                      " WHERE datname = %s", [self.database])
+            for s in self.sessions:
+                s.thread.join(WAIT_SECONDS_MAX)
+                s.connection.close()
+            self.admin.close()
+            c.execute(f"DROP DATABASE {self.database} WITH (FORCE)")
+
+    def session(self, user=USER, timeout_ms=5000):
+        """A connection for one worker. Whatever waits longer than the timeout
+        for another transaction fails."""
+        c = connect(self.database, user=user)
+        c.execute(f"SET statement_timeout = {timeout_ms}")
+        s = Session(self, c)
+        self.sessions.append(s)
+        return s
+
+    def sql(self, text, args=None):
+        with self.lock:
+            cursor = self.admin.execute(text, args)
+            return cursor.fetchall() if cursor.description else []
+
+    def value(self, text, args=None):
+        return self.sql(text, args)[0][0]
+
+    def register(self, consumer="app", *args):
+        names = ["tenants", "types", "start_at"][:len(args)]
+        self.sql("SELECT paynotify.register_consumer(%s"
+                 + "".join(f", {n} => %s" for n in names) + ")",
+                 [consumer, *args])
+        return consumer
+
+    def event(self, order=None, type="payment.succeeded", tenant="shop1",
+              account="2088000000000001", provider="alipay", at=None,
+              session=None, amount=100, refund=None):
+        """Records an event as ingest does; returns its seq."""
+        run = session.run if session else self.sql
+        return run(
+            "INSERT INTO paynotify.event_log (received_at, id, receipt_id,"
+            " livemode, type, provider, tenant, account, key, request_hash,"
+            " out_trade_no, amount, currency, refund)"
+            " VALUES (coalesce(%s, now()), gen_random_uuid(),"
+            " gen_random_uuid(), true, %s, %s, %s, %s,"
+            " gen_random_uuid()::text, '', %s, %s, 'CNY', %s) RETURNING seq",
+            [at, type, provider, tenant, account, order, amount, refund])[0][0]
+
+    def events(self, n, **more):
+        return [self.event(**more) for _ in range(n)]
+
+    def claim(self, session=None, consumer="app", most=100, lease="1 hour"):
+        """Returns {seq: token}, in the order in which the rows came."""
+        run = session.run if session else self.sql
+        return dict(run("SELECT seq, token FROM paynotify.claim(%s, %s, %s)",
+                        [consumer, most, lease]))
+
+    def ack(self, token, session=None):
+        run = session.run if session else self.sql
+        run("SELECT paynotify.ack(%s)", [token])
+
+    def nack(self, token, after="30 seconds", reason=None, session=None):
+        run = session.run if session else self.sql
+        run("SELECT paynotify.nack(%s, %s, %s)", [token, after, reason])
+
+    def done(self, *tokens):
+        self.sql("SELECT paynotify.ack_all(%s::uuid[])", [list(tokens)])
+
+    def tend(self):
+        self.sql("SELECT paynotify.tend_consumers()")
+
+    def pass_time(self, seconds):
+        self.sql("SELECT setval('public.clock_ms', last_value + %s)"
+                 " FROM public.clock_ms", [int(seconds * 1000)])
+
+    def states(self, consumer="app"):
+        """{seq: state} of the rows of deliveries."""
+        return dict(self.sql(
+            "SELECT d.seq, d.state FROM paynotify.deliveries d"
+            " JOIN paynotify.consumers c ON c.id = d.consumer_id"
+            " WHERE c.name = %s ORDER BY d.seq", [consumer]))
+
+    def mark(self, consumer="app"):
+        return self.value(
+            "SELECT max(m.seq) FROM paynotify.consumer_marks m"
+            " JOIN paynotify.consumers c ON c.id = m.consumer_id"
+            " WHERE c.name = %s", [consumer])
+
+    def refused(self, state, call, *args, **more):
+        """Calls, and wants an error with that SQLSTATE."""
+        states = [state] if isinstance(state, str) else state
+        with self.assertRaises(psycopg.Error) as raised:
+            call(*args, **more)
+        self.assertIn(raised.exception.sqlstate, states, raised.exception)
+        return raised.exception
