@@ -1,12 +1,19 @@
 /*
- * The janitor: moves expired webhook keys into the permanent tier, some
- * hundred at a time, and makes partitions once a day.
+ * The janitor: what must be done now and then, in a table of duties, each with
+ * its period. Any number of janitors on one database do no harm.
  *
- * The move takes a lock that keeps ingest statements out (sql/0002 says why),
- * so it must be short and must not insist: it waits 50 ms for the lock at most,
- * rests longer each time it did not get it, and rests after each move for three
- * times as long as the move took, so that ingest has most of the time even when
- * there is much to move. Any number of janitors on one database do no harm.
+ * It has two hands, each a thread with a connection, that run the same loop over
+ * their rows of the table. One does what a receiver may do and what must not
+ * wait. The other drops old partitions: as the owner of the tables, and behind
+ * whoever still reads them, while leases must end in their second. It connects
+ * only to work: a session that idles for an hour serves nobody.
+ *
+ * A duty that the server refuses is told and comes again; the others go on. A
+ * connection that is lost takes the hand's duties with it until there is a new
+ * one, with back-off.
+ *
+ * What this does not do: decide anything. That is in the duties' files, and
+ * where two janitors could meet, in the database.
  */
 #include <assert.h>
 #include <errno.h>
@@ -14,128 +21,190 @@
 #include <string.h>
 
 #include "paynotify/log.h"
-#include "paynotify/metrics.h"
 #include "paynotify/moment.h"
 
+#include "janitor_internal.h"
 #include "statements.h"
-#include "store_internal.h"
 
-static const int64_t PERIOD_US = 2 * PN_SECOND_US;      /* nothing to move */
-static const int64_t BUSY_US = 500 * PN_MILLISECOND_US; /* lock not had, */
-enum { BUSY_DOUBLINGS = 4 };                            /* then to 8 s */
-static const int64_t REST_MIN_US = 20 * PN_MILLISECOND_US;
-static const int64_t PARTITIONS_US = 24 * 3600 * PN_SECOND_US;
 static const int64_t LOG_INTERVAL_US = 600 * PN_SECOND_US;
-
-static struct pn_log_gate failed_gate;
-
-struct pn_janitor {
-	struct pn_store *store;
-	pthread_t thread;
-	struct pn_conn conn;
-	struct pn_backoff backoff;
-	unsigned busy_count;      /* locks not had, one after another */
-	int64_t partitions_at_us; /* when they are due; monotonic */
-};
+/* A duty that was refused comes again after this, or its period if shorter. */
+static const int64_t REFUSED_REST_MAX_US = 60 * PN_SECOND_US;
+/* The owner's hand has time; and a wrong password is a line in the server's
+ * log each time. */
+static const int64_t OWNER_REST_MIN_US = 60 * PN_SECOND_US;
+static const int64_t SNAPSHOT_LIMIT_US = 600 * PN_SECOND_US;
 
 static int
-move_keys(
-    struct pn_janitor *janitor, int64_t *ret_rest_us, struct pn_error *error)
+tend(struct pn_hand *hand, int64_t *ret_rest_us, struct pn_error *error)
 {
-	PN_CLEANUP(pn_result_freep) PGresult *result = NULL;
-	struct pn_params none = { 0 };
-	int64_t began_us = pn_clock_monotonic_us(), moved = 0;
+	(void)ret_rest_us;
+	return pn_conn_exec(&hand->conn, pn_sql_tend, NULL, error);
+}
+
+static int
+make_partitions(
+    struct pn_hand *hand, int64_t *ret_rest_us, struct pn_error *error)
+{
+	(void)ret_rest_us;
+	return pn_conn_exec(&hand->conn, pn_sql_partitions, NULL, error);
+}
+
+static const struct duty {
+	const char *what; /* "janitor could not ..." */
+	enum pn_hand_kind kind;
+	int64_t period_us;
+	pn_duty_fn run;
+} duties[] = {
+	[PN_DUTY_TEND] = { "end the leases of consumers", PN_HAND_RECEIVER,
+	    PN_SECOND_US, tend },
+	[PN_DUTY_KEYS] = { "move expired keys", PN_HAND_RECEIVER,
+	    2 * PN_SECOND_US, pn_duty_keys },
+	[PN_DUTY_PARTITIONS] = { "make partitions", PN_HAND_RECEIVER,
+	    24 * 3600 * PN_SECOND_US, make_partitions },
+	[PN_DUTY_SNAPSHOT] = { "look for old snapshots", PN_HAND_RECEIVER,
+	    60 * PN_SECOND_US, pn_duty_snapshot },
+	[PN_DUTY_RETENTION] = { "drop old partitions", PN_HAND_OWNER,
+	    3600 * PN_SECOND_US, pn_duty_retention },
+};
+
+static_assert(PN_COUNT(duties) == PN_DUTY_COUNT, "one row a duty");
+
+static struct pn_log_gate lost_gates[PN_HAND_COUNT];
+static struct pn_log_gate refused_gates[PN_DUTY_COUNT];
+
+static int
+connect_hand(struct pn_hand *hand, struct pn_error *error)
+{
+	struct pn_janitor *janitor = hand->janitor;
+	enum pn_store_health health;
+
+	if (hand->conn.pg != NULL)
+		return 0;
+	if (hand->kind == PN_HAND_RECEIVER)
+		return pn_session_open(
+		    &hand->conn, janitor->store, &health, error);
+	return pn_session_connect(&hand->conn, janitor->admin_dsn,
+	    janitor->store->stop.fd, pn_sql_session, &health, error);
+}
+
+/* One turn of a duty. -errno: the connection is to be closed. */
+static int
+take_turn(struct pn_hand *hand, enum pn_duty number, struct pn_error *error)
+{
+	const struct duty *duty = &duties[number];
+	int64_t rest_us = duty->period_us;
 	int r;
 
-	r = pn_conn_query(
-	    &janitor->conn, pn_sql_archive, &none, &result, error);
-	if (r > 0 && strcmp(janitor->conn.sqlstate, "55P03") == 0) {
-		*ret_rest_us = BUSY_US << janitor->busy_count;
-		if (janitor->busy_count < BUSY_DOUBLINGS)
-			janitor->busy_count++;
-		return 0;
-	}
-	if (r != 0)
+	r = duty->run(hand, &rest_us, error);
+	if (r < 0)
 		return r;
-	janitor->busy_count = 0;
-	for (const char *p = PQgetvalue(result, 0, 0); *p != '\0'; p++)
-		moved = moved * 10 + (*p - '0');
-	assert(moved >= 0 && moved <= PN_ARCHIVE_KEYS_MAX);
-	pn_metric_add(PN_METRIC_KEYS_ARCHIVED, moved);
-	*ret_rest_us = PERIOD_US;
-	if (moved == PN_ARCHIVE_KEYS_MAX) {
-		*ret_rest_us = 3 * (pn_clock_monotonic_us() - began_us);
-		if (*ret_rest_us < REST_MIN_US)
-			*ret_rest_us = REST_MIN_US;
+	if (r > 0) {
+		pn_log_gated(&refused_gates[number], LOG_INTERVAL_US,
+		    PN_LOG_WARNING, NULL, "janitor could not %s: %s",
+		    duty->what, error->text);
+		if (rest_us > REFUSED_REST_MAX_US)
+			rest_us = REFUSED_REST_MAX_US;
 	}
+	hand->due_at_us[number] = pn_clock_monotonic_us() + rest_us;
 	return 0;
 }
 
+/* All that is due. *ret_rest_us: until something is again. */
 static int
-work(struct pn_janitor *janitor, int64_t *ret_rest_us, struct pn_error *error)
+work(struct pn_hand *hand, int64_t *ret_rest_us, struct pn_error *error)
 {
-	enum pn_store_health health;
-	struct pn_params none = { 0 };
-	int r = 0;
+	int64_t next_us = INT64_MAX, now_us;
+	int r;
 
-	if (janitor->conn.pg == NULL)
-		r = pn_session_open(
-		    &janitor->conn, janitor->store, &health, error);
-	if (r == 0 && pn_clock_monotonic_us() >= janitor->partitions_at_us) {
-		r = pn_conn_query(
-		    &janitor->conn, pn_sql_partitions, &none, NULL, error);
-		if (r == 0)
-			janitor->partitions_at_us =
-			    pn_clock_monotonic_us() + PARTITIONS_US;
+	r = connect_hand(hand, error);
+	for (int i = 0; r == 0 && i < PN_DUTY_COUNT; i++) {
+		if (duties[i].kind != hand->kind)
+			continue;
+		if (hand->due_at_us[i] <= pn_clock_monotonic_us())
+			r = take_turn(hand, (enum pn_duty)i, error);
+		if (hand->due_at_us[i] < next_us)
+			next_us = hand->due_at_us[i];
 	}
-	if (r == 0)
-		r = move_keys(janitor, ret_rest_us, error);
-	return r;
+	if (r < 0)
+		return r;
+	assert(next_us < INT64_MAX);
+	now_us = pn_clock_monotonic_us();
+	*ret_rest_us = next_us > now_us ? next_us - now_us : 0;
+	return 0;
 }
 
 static void *
-janitor_main(void *payload)
+hand_main(void *payload)
 {
-	struct pn_janitor *janitor = payload;
+	struct pn_hand *hand = payload;
 	struct pn_error error = { { 0 } };
 	int64_t rest_us = 0;
 	int r;
 
-	while (!pn_stop_wait(&janitor->store->stop, rest_us)) {
-		r = work(janitor, &rest_us, &error);
+	while (!pn_stop_wait(&hand->janitor->store->stop, rest_us)) {
+		r = work(hand, &rest_us, &error);
+		if (r < 0 || hand->kind == PN_HAND_OWNER)
+			pn_conn_close(&hand->conn);
 		if (r == 0) {
-			janitor->backoff.failures = 0;
+			hand->backoff.failures = 0;
 			continue;
 		}
-		pn_conn_close(&janitor->conn);
-		rest_us = pn_backoff_next_us(&janitor->backoff);
+		rest_us = pn_backoff_next_us(&hand->backoff);
+		if (hand->kind == PN_HAND_OWNER && rest_us < OWNER_REST_MIN_US)
+			rest_us = OWNER_REST_MIN_US;
 		if (r != -ECANCELED)
-			pn_log_gated(&failed_gate, LOG_INTERVAL_US,
-			    PN_LOG_WARNING, NULL, "janitor could not work: %s",
+			pn_log_gated(&lost_gates[hand->kind], LOG_INTERVAL_US,
+			    PN_LOG_WARNING, NULL,
+			    "janitor could not work%s: %s",
+			    hand->kind == PN_HAND_OWNER ? " as the owner" : "",
 			    error.text);
 	}
-	pn_conn_close(&janitor->conn);
+	pn_conn_close(&hand->conn);
 	return NULL;
 }
 
-int
-pn_janitor_open(struct pn_store *store, struct pn_janitor **ret)
+static int
+start(struct pn_janitor *janitor, enum pn_hand_kind kind)
 {
-	struct pn_janitor *janitor = calloc(1, sizeof(*janitor));
+	struct pn_hand *hand = &janitor->hands[kind];
 	int r;
 
+	hand->janitor = janitor;
+	hand->kind = kind;
+	hand->conn = pn_conn_none();
+	hand->backoff.seed = (uint64_t)(uintptr_t)hand;
+	r = -pthread_create(&hand->thread, NULL, hand_main, hand);
+	hand->started = r == 0;
+	return r;
+}
+
+int
+pn_janitor_open(struct pn_store *store, const struct pn_store_options *options,
+    struct pn_janitor **ret)
+{
+	struct pn_janitor *janitor = calloc(1, sizeof(*janitor));
+	const char *dsn = options->admin_dsn;
+	int r = 0;
+
+	assert(options->receipts_us >= 0 && options->evidence_us >= 0);
+	assert(options->snapshot_limit_us >= 0);
 	if (janitor == NULL)
 		return -ENOMEM;
+	*ret = janitor; /* the store's now: it closes what has begun */
 	janitor->store = store;
-	janitor->conn = pn_conn_none();
-	janitor->backoff.seed = (uint64_t)(uintptr_t)janitor;
-	r = -pthread_create(&janitor->thread, NULL, janitor_main, janitor);
-	if (r < 0) {
-		free(janitor);
-		return r;
-	}
-	*ret = janitor;
-	return 0;
+	janitor->receipts_us = options->receipts_us;
+	janitor->evidence_us = options->evidence_us;
+	janitor->snapshot_limit_us = options->snapshot_limit_us > 0
+					 ? options->snapshot_limit_us
+					 : SNAPSHOT_LIMIT_US;
+	janitor->admin_dsn = strdup(dsn == NULL ? options->dsn : dsn);
+	if (janitor->admin_dsn == NULL)
+		r = -ENOMEM;
+	if (r == 0)
+		r = start(janitor, PN_HAND_RECEIVER);
+	if (r == 0 && (janitor->receipts_us > 0 || janitor->evidence_us > 0))
+		r = start(janitor, PN_HAND_OWNER);
+	return r;
 }
 
 /* The store's stop has been told. */
@@ -144,6 +213,9 @@ pn_janitor_close(struct pn_janitor *janitor)
 {
 	if (janitor == NULL)
 		return;
-	(void)pthread_join(janitor->thread, NULL);
+	for (int i = 0; i < PN_HAND_COUNT; i++)
+		if (janitor->hands[i].started)
+			(void)pthread_join(janitor->hands[i].thread, NULL);
+	free(janitor->admin_dsn);
 	free(janitor);
 }

@@ -37,8 +37,12 @@ extern const char pn_sql_reader[];
 extern const char pn_sql_receipts[];
 extern const char pn_sql_redeliver[];
 extern const char pn_sql_refuse[];
+extern const char pn_sql_retention[];
+extern const char pn_sql_retention_session[];
 extern const char pn_sql_schema[];
 extern const char pn_sql_session[];
 extern const char pn_sql_skip[];
+extern const char pn_sql_snapshot[];
+extern const char pn_sql_tend[];
 
 #endif

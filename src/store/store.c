@@ -89,7 +89,7 @@ init(struct pn_store *store, const struct pn_store_options *options)
 }
 
 static int
-start_threads(struct pn_store *store, bool janitor)
+start_threads(struct pn_store *store, const struct pn_store_options *options)
 {
 	struct pn_writer *w;
 	int r;
@@ -107,8 +107,8 @@ start_threads(struct pn_store *store, bool janitor)
 	}
 	if (r == 0)
 		r = pn_refusals_open(store, &store->refusals);
-	if (r == 0 && janitor)
-		r = pn_janitor_open(store, &store->janitor);
+	if (r == 0 && options->janitor)
+		r = pn_janitor_open(store, options, &store->janitor);
 	return r;
 }
 
@@ -142,7 +142,7 @@ pn_store_open(const struct pn_store_options *options,
 	(void)sigfillset(&all);
 	(void)pthread_sigmask(SIG_SETMASK, &all, &before);
 	if (r == 0)
-		r = start_threads(store, options->janitor);
+		r = start_threads(store, options);
 	(void)pthread_sigmask(SIG_SETMASK, &before, NULL);
 	if (r < 0) {
 		pn_store_close(store, 0);

@@ -163,8 +163,10 @@ void
 pn_refusals_add(struct pn_refusals *refusals, const struct pn_refusal *refusal);
 
 /* janitor.c */
-int
-pn_janitor_open(struct pn_store *store, struct pn_janitor **ret) PN_MUSTCHECK;
+/* *ret may be there to close after -errno, too. */
+int pn_janitor_open(struct pn_store *store,
+    const struct pn_store_options *options,
+    struct pn_janitor **ret) PN_MUSTCHECK;
 void pn_janitor_close(struct pn_janitor *janitor);
 
 /* notifier.c */

@@ -1,0 +1,157 @@
+/*
+ * The janitor's small duties, seen from outside: leases end by themselves, an
+ * old snapshot is told of, and a duty that fails does not stop the others.
+ */
+#include <inttypes.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <setjmp.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "paynotify/metrics.h"
+#include "paynotify/moment.h"
+
+#include "janitor_support.h"
+
+static struct pn_store *
+usual_janitor(struct store_fixture *f)
+{
+	return janitor_new((struct pn_store_options){
+	    .dsn = f->dsn, .snapshot_limit_us = 500 * PN_MILLISECOND_US });
+}
+
+/* If it failed: events of an application that died would come back only when
+ * somebody claims, and one that waits for a NOTIFY would wait for ever. */
+static void
+test_upkeep__leases_end_though_nobody_claims(void **state)
+{
+	struct store_fixture *f = *state;
+	struct pn_store *store;
+
+	assert_int_equal(put(f->store, "a", 100), PN_STORE_RECORDED);
+	(void)db(f->db, "SELECT paynotify.register_consumer('app')");
+	assert_int_equal(db(f->db, "SELECT count(*) FROM "
+				   "paynotify.claim('app', 10, '100 ms')"),
+	    1);
+	store = usual_janitor(f);
+	db_wait(f->db, 1,
+	    "SELECT count(*) FROM paynotify.deliveries WHERE state = 'retry'");
+	pn_store_close(store, 0);
+}
+
+/* Somebody holds a transaction number: how, who it is said to be, and how it
+ * ends. */
+static const struct snapshot_case {
+	const char *begin, *told, *end;
+} snapshot_cases[] = {
+	{ "SET application_name = 'forgetful reader'; "
+	  "BEGIN ISOLATION LEVEL REPEATABLE READ; SELECT 1",
+	    "application \\\"forgetful reader\\\"", "COMMIT" },
+	{ "SET application_name = 'forgetful writer'; "
+	  "BEGIN; CREATE TABLE public.mine ()",
+	    "application \\\"forgetful writer\\\"", "ROLLBACK" },
+	{ "BEGIN; CREATE TABLE public.prepared (); "
+	  "PREPARE TRANSACTION 'forgotten'",
+	    "prepared transaction \\\"forgotten\\\"",
+	    "ROLLBACK PREPARED 'forgotten'" },
+};
+
+/* If it failed: the queue's tables, and all others, would grow without end, and
+ * nobody would know why. */
+static void
+test_upkeep__tells_of_an_old_snapshot_until_it_ends(void **state)
+{
+	struct store_fixture *f = *state;
+	const struct snapshot_case *c;
+	struct capture capture;
+	struct pn_store *store;
+	char trade[8];
+
+	for (size_t i = 0; i < PN_COUNT(snapshot_cases); i++) {
+		c = &snapshot_cases[i];
+		(void)db(f->other, "%s", c->begin);
+		/* Two transactions, so that it keeps something. */
+		(void)snprintf(trade, sizeof(trade), "t%zu", i);
+		assert_int_equal(put(f->store, trade, 100), PN_STORE_RECORDED);
+		assert_int_equal(put(f->store, trade, 100), PN_STORE_DUPLICATE);
+		capture_begin(&capture);
+		store = usual_janitor(f);
+		capture_wait(&capture, "keeps the hand-off's tables from being "
+				       "cleaned");
+		capture_wait(&capture, c->told);
+		assert_true(pn_metric_get(PN_METRIC_OLDEST_SNAPSHOT) > 0);
+		(void)db(f->other, "%s", c->end);
+		capture_wait(&capture, "the old snapshot has ended");
+		capture_end(&capture);
+		pn_store_close(store, 0);
+	}
+}
+
+/* If it failed: every transaction of a busy database would be told of. */
+static void
+test_upkeep__tells_of_no_snapshot_that_moves_on(void **state)
+{
+	struct store_fixture *f = *state;
+	int64_t until_us = pn_clock_monotonic_us() + 1500 * PN_MILLISECOND_US;
+	struct capture capture;
+	struct pn_store *store;
+	char trade[16];
+	bool told;
+
+	capture_begin(&capture);
+	store = usual_janitor(f);
+	/* Three limits long somebody looks, but never back to the same. */
+	for (int i = 0; pn_clock_monotonic_us() < until_us; i++) {
+		(void)db(f->other, "BEGIN ISOLATION LEVEL REPEATABLE READ; "
+				   "SELECT 1");
+		(void)snprintf(trade, sizeof(trade), "t%d", i);
+		assert_int_equal(put(store, trade, 100), PN_STORE_RECORDED);
+		(void)db(f->other, "COMMIT");
+	}
+	pn_store_close(store, 0);
+	told = capture_has(&capture, "keeps the hand-off's tables");
+	capture_end(&capture);
+	assert_false(told);
+}
+
+/* If it failed: one missing right would let keys, leases and partitions pile up
+ * or run out. */
+static void
+test_upkeep__one_duty_refused_stops_no_other(void **state)
+{
+	struct store_fixture *f = *state;
+	struct capture capture;
+	struct pn_store *store;
+
+	(void)db(f->db, "ALTER FUNCTION paynotify.tend_consumers() "
+			"RENAME TO gone");
+	capture_begin(&capture);
+	store = usual_janitor(f);
+	capture_wait(&capture, "janitor could not end the leases of consumers");
+	capture_end(&capture);
+	assert_int_equal(put(store, "a", 100), PN_STORE_RECORDED);
+	(void)db(f->db, "UPDATE paynotify.idempotency_keys SET "
+			"expires_at = now()");
+	db_wait(f->db, 1, "SELECT count(*) FROM paynotify.idempotency_archive");
+	pn_store_close(store, 0);
+}
+
+int
+main(void)
+{
+	const struct CMUnitTest tests[] = {
+#define TEST(name)                       \
+	cmocka_unit_test_setup_teardown( \
+	    name, store_fixture_setup, store_fixture_teardown)
+		TEST(test_upkeep__leases_end_though_nobody_claims),
+		TEST(test_upkeep__tells_of_an_old_snapshot_until_it_ends),
+		TEST(test_upkeep__tells_of_no_snapshot_that_moves_on),
+		TEST(test_upkeep__one_duty_refused_stops_no_other),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
