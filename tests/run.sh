@@ -24,7 +24,7 @@ NEEDED=(gcc libc6-dev clang cmake ninja-build pkg-config ccache clang-format-14
     clang-tidy-14 python3 git openssl curl jq procps
     libmicrohttpd-dev libjansson-dev libxml2-dev libssl-dev libpq-dev
     libcurl4-openssl-dev libinih-dev libsystemd-dev libcmocka-dev
-    postgresql-15 postgresql-client-15)
+    postgresql-15 postgresql-client-15 python3-psycopg)
 WANTED=(libclang-rt-14-dev shellcheck)
 
 # clang's runtime is what the sanitizers and libFuzzer are; without it gcc's
