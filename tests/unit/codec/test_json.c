@@ -132,6 +132,86 @@ test_json__undoes_every_escape(void **state)
 	assert_refused(PN_STR("\"\\ud800\\ud800\""));
 }
 
+/* Whether pn_json_parse() and jansson by itself say the same of the text. Only
+ * what we refuse beyond jansson may differ: NUL, and long numbers. */
+static void
+assert_as_jansson(struct pn_str text)
+{
+	const size_t flags = JSON_ENCODE_ANY | JSON_COMPACT;
+	json_auto_t *ours = NULL;
+	json_auto_t *theirs = json_loadb(text.data, text.len,
+	    JSON_REJECT_DUPLICATES | JSON_DECODE_ANY | JSON_ALLOW_NUL, NULL);
+	char *a, *b;
+
+	if (pn_json_parse(text, &ours, NULL) != 0) {
+		if (theirs != NULL && memchr(text.data, '\0', text.len) == NULL)
+			fail_msg("refused: " PN_STR_FMT, PN_STR_ARG(text));
+		return;
+	}
+	if (theirs == NULL)
+		fail_msg("accepted: " PN_STR_FMT, PN_STR_ARG(text));
+	a = json_dumps(ours, flags);
+	b = json_dumps(theirs, flags);
+	assert_non_null(a);
+	assert_non_null(b);
+	assert_string_equal(a, b);
+	free(a);
+	free(b);
+}
+
+/* The short way for plain documents reads one that jansson would refuse, or
+ * reads it differently: an amount, a name, an order of members. */
+static void
+test_json__plain_documents_read_as_jansson_reads_them(void **state)
+{
+	static const char *const plain[] = {
+		"{}",
+		" { \"a\" : [ ] , \"b\" : { } } \r\n",
+		"{\"b\":[1,20,{\"c\":[[0]]}],\"a\":true,\"\":null,\"d\":false}",
+		"{\"n\":999999999999999999,\"m\":123456789012345678}",
+		"{\"text of eight and more "
+		"bytes\":\"\xe4\xb8\xad\xe6\x96\x87\"}",
+		"{\"a\":{\"b\":1},\"c\":{\"b\":1},\"b\":[{\"b\":\"\"}]}",
+	};
+	char text[128];
+
+	(void)state;
+	for (size_t i = 0; i < PN_COUNT(plain); i++) {
+		struct pn_str whole = pn_str_from(plain[i]);
+
+		assert_true(whole.len < sizeof(text));
+		for (size_t at = 0; at < whole.len; at++) {
+			assert_as_jansson((struct pn_str){ plain[i], at });
+			for (int byte = 0; byte < 256; byte++) {
+				memcpy(text, plain[i], whole.len);
+				text[at] = (char)byte;
+				assert_as_jansson(
+				    (struct pn_str){ text, whole.len });
+				memcpy(text + at + 1, plain[i] + at,
+				    whole.len - at);
+				assert_as_jansson(
+				    (struct pn_str){ text, whole.len + 1 });
+			}
+			memcpy(text, plain[i], at);
+			memcpy(
+			    text + at, plain[i] + at + 1, whole.len - at - 1);
+			assert_as_jansson(
+			    (struct pn_str){ text, whole.len - 1 });
+		}
+		assert_as_jansson(whole);
+	}
+}
+
+/* A second member of a name counts, whatever stands in between. */
+static void
+test_json__plain_documents_have_each_name_once(void **state)
+{
+	(void)state;
+	assert_refused(PN_STR("{\"a\":1,\"b\":2,\"a\":1}"));
+	assert_refused(PN_STR("{\"a\":{},\"a\":[]}"));
+	assert_refused(PN_STR("{\"x\":{\"a\":\"1\",\"a\":\"1\"}}"));
+}
+
 /* A cut document accepted, or memory that a stranger makes us lose. */
 static void
 test_json__refusal_at_any_byte_leaks_nothing(void **state)
@@ -293,6 +373,10 @@ main(void)
 		cmocka_unit_test(test_json__refuses_ambiguous_documents),
 		cmocka_unit_test(test_json__integers_are_exact),
 		cmocka_unit_test(test_json__undoes_every_escape),
+		cmocka_unit_test(
+		    test_json__plain_documents_read_as_jansson_reads_them),
+		cmocka_unit_test(
+		    test_json__plain_documents_have_each_name_once),
 		cmocka_unit_test(test_json__refusal_at_any_byte_leaks_nothing),
 		cmocka_unit_test(test_json__refuses_numbers_without_measure),
 		cmocka_unit_test(test_json__depth_is_limited_before_parsing),

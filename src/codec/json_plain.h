@@ -1,0 +1,17 @@
+/*
+ * Reads plain JSON documents, the usual ones, for json.c. Private to this
+ * folder. Pure; any thread.
+ */
+#ifndef PN_CODEC_JSON_PLAIN_H
+#define PN_CODEC_JSON_PLAIN_H
+
+#include <jansson.h>
+
+#include "paynotify/compiler.h"
+#include "paynotify/str.h"
+
+/* A new reference, to what jansson would read; NULL: the text is not plain, or
+ * memory is out, and jansson must say what is to be said of it. */
+json_t *pn_json_plain(struct pn_str text) PN_MUSTCHECK;
+
+#endif
