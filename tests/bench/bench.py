@@ -15,6 +15,7 @@ import subprocess
 import sys
 import time
 
+import handoff
 import measure
 
 CONNECTIONS = 64
@@ -32,7 +33,7 @@ class Row:
         self.name, self.want, self.got, self.ok = name, want, got, ok
 
 
-class Bench:
+class Bench(handoff.Handoff):
     def __init__(self, a):
         self.a = a
         self.requests = measure.Requests(a.dir)
@@ -70,14 +71,19 @@ class Bench:
         subprocess.run([self.ctl, "db", "migrate", "-c", conf], check=True,
                        stdout=subprocess.DEVNULL)
 
-    def daemon(self, template="template0"):
-        self.database(template)
+    def daemon(self, template="template0", more="", **options):
+        """A running daemon. more: further sections of its configuration."""
+        if template:
+            self.database(template)
         port = measure.free_port()
         conf = self.configure(port)
+        with open(conf, "a", encoding="ascii") as f:
+            f.write(more)
         if template == "template0":
             self.migrate(conf)
         measure.psql("CHECKPOINT")
-        return measure.Server([self.daemon_program, "-c", conf], port, self.a.dir)
+        return measure.Server([self.daemon_program, "-c", conf], port,
+                              self.a.dir, **options)
 
     def settle(self, table, line):
         """Exactly once, or the figure is worth nothing."""
@@ -254,6 +260,9 @@ class Bench:
     def ratio(self, name, got, want):
         self.add(Row(name, f">= {want} x", f"{got:.2f} x", got >= want))
 
+    def at_least(self, name, got, want, unit):
+        self.add(Row(name, f">= {want:,}{unit}", f"{got:,.0f}{unit}", got >= want))
+
     def at_most(self, name, got, want, unit):
         self.add(Row(name, f"<= {want} {unit}", f"{got:.2f} {unit}", got <= want))
 
@@ -271,7 +280,8 @@ class Bench:
         return "\n".join(out) + "\n"
 
 
-STAGES = ("throughput", "added", "archive", "lone", "memory", "start")
+STAGES = ("throughput", "added", "archive", "lone", "memory", "start",
+          *handoff.STAGES)
 
 
 def main():

@@ -5,7 +5,8 @@
 #   tests/bench/run.sh [--build DIR] [--runs N] [--seconds S] [--write]
 #                      [--only STAGE...]
 #
-# Stages: throughput added archive lone memory start (see bench.py). --write
+# Stages: throughput added archive lone memory start (see bench.py), pull push
+# latency receiving (see handoff.py). --write
 # makes tests/bench/RESULTS.md anew.
 set -euo pipefail
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
@@ -23,12 +24,12 @@ while [ $# -gt 0 ]; do
     shift
 done
 packages_need postgresql-15 postgresql-contrib python3-fastapi python3-uvicorn \
-    python3-asyncpg python3-uvloop python3-httptools python3-cryptography
+    python3-asyncpg python3-uvloop python3-httptools python3-cryptography python3-psycopg2
 packages_node
 if [ ! -f "$build/build.ninja" ]; then
     (cd "$root" && cmake --preset "$(basename "$build")" >/dev/null)
 fi
-ninja -C "$build" ${BENCH_TARGETS:-paynotifyd paynotifyctl load} >/dev/null
+ninja -C "$build" ${BENCH_TARGETS:-paynotifyd paynotifyctl load sink} >/dev/null
 peer=$here/peers/node
 [ -d "$peer/node_modules" ] || (cd "$peer" && npm ci --no-audit --no-fund >/dev/null)
 
@@ -45,6 +46,6 @@ autovacuum_naptime = 10min"
 pg_start
 # The keys that all requests are signed with.
 node "$here/gen.mjs" --out "$dir" --n 1 >/dev/null
-python3 -B "$here/bench.py" --build "$build" --dir "$dir" \
+/usr/bin/python3 -B "$here/bench.py" --build "$build" --dir "$dir" \
     --conf-sh "$here/../lib/conf.sh" \
     --pg-pid "$(head -1 "$PN_PG_DIR/data/postmaster.pid")" "${more[@]}"
