@@ -189,32 +189,48 @@ DECLARE
 	events integer := greatest(wanted + wanted / 4, 32);
 	scanned integer := 0;
 	after bigint := mark.seq;
+	taken integer := 0;
 	w paynotify.claim_window;
+	tried bigint[];
+	until bigint;        -- how far of the window
 	mine bigint[];       -- locked by this transaction
 	held bigint[] := '{}'; -- orders with an event that another one claims
+	met bigint[] := '{}';  -- all orders so far
 	left_open bigint;    -- the first event that stays open
 	passed bigint := mark.seq; -- how far the mark may go
 	front boolean := true;     -- nothing open was left behind so far
 	seqs bigint[];
 	received_ats timestamptz[];
 	tokens uuid[];
+	hashes bigint[];
 	left_hashes bigint[];
 BEGIN
-	WHILE wanted > 0 AND scanned < CASE WHEN tokens IS NULL
+	WHILE taken < wanted AND scanned < CASE taken WHEN 0
 		THEN events_max_without ELSE events_max END LOOP
 		w := paynotify.settled_window(me, after, events,
-			may_wait AND tokens IS NULL);
+			may_wait AND taken = 0);
 		EXIT WHEN w.seqs IS NULL;
-		-- One by one in order of seq, and no more than are wanted.
-		-- (MATERIALIZED, or the lock is tried before the sort.)
-		mine := ARRAY(WITH o AS MATERIALIZED (
-				SELECT u.seq
-				FROM unnest(w.seqs, w.opens) u (seq, open)
-				WHERE u.open ORDER BY u.seq)
-			SELECT o.seq FROM o
+		-- No more than are wanted; those behind another one of their
+		-- order are not counted, since they will wait.
+		SELECT array_agg(u.seq ORDER BY u.seq)
+				FILTER (WHERE u.firsts <= wanted - taken),
+			coalesce(min(u.seq) FILTER (WHERE
+				u.firsts > wanted - taken) - 1, w.last_seq)
+		INTO tried, until
+		FROM (SELECT f.seq, sum(f.first::integer) OVER (ORDER BY f.seq)
+				AS firsts
+			FROM (SELECT t.seq, t.order_hash IS NULL
+					OR row_number() OVER (PARTITION BY
+						t.order_hash ORDER BY t.seq) = 1
+					AND (t.order_hash = ANY (met)) IS NOT TRUE
+					AS first
+				FROM unnest(w.seqs, w.order_hashes, w.opens)
+					t (seq, order_hash, open)
+				WHERE t.open) f) u;
+		-- One by one, in order of seq.
+		mine := ARRAY(SELECT t.seq FROM unnest(tried) t (seq)
 			WHERE pg_try_advisory_xact_lock(1886257152 + me.id,
-				(o.seq & 2147483647)::integer)
-			LIMIT wanted);
+				(t.seq & 2147483647)::integer));
 		-- A statement of its own: its snapshot is younger than the locks.
 		WITH o AS MATERIALIZED (
 			SELECT u.seq, u.received_at, u.order_hash,
@@ -222,7 +238,7 @@ BEGIN
 			FROM unnest(w.seqs, w.received_ats, w.order_hashes,
 				w.opens) u (seq, received_at, order_hash, open)
 			LEFT JOIN unnest(mine) m (seq) ON m.seq = u.seq
-			WHERE u.open
+			WHERE u.open AND u.seq <= until
 				AND u.seq > (SELECT max(n.seq)
 					FROM paynotify.consumer_marks n
 					WHERE n.consumer_id = me.id)
@@ -275,21 +291,26 @@ BEGIN
 			array_agg(j.token ORDER BY j.seq)
 				FILTER (WHERE j.state = 'leased'),
 			min(j.seq) FILTER (WHERE j.state = 'open'),
+			array_agg(j.order_hash)
+				FILTER (WHERE j.order_hash IS NOT NULL),
 			array_agg(j.order_hash) FILTER (WHERE j.state = 'open'
 				AND j.order_hash IS NOT NULL)
-		INTO seqs, received_ats, tokens, left_open, left_hashes
+		INTO seqs, received_ats, tokens, left_open, hashes, left_hashes
 		FROM j;
 		RETURN QUERY SELECT * FROM unnest(seqs, received_ats, tokens);
-		wanted := wanted - coalesce(cardinality(seqs), 0);
+		taken := taken + coalesce(cardinality(seqs), 0);
 		IF front THEN
-			passed := coalesce(left_open - 1, w.last_seq);
+			passed := coalesce(left_open - 1, until);
 			front := left_open IS NULL;
 		END IF;
 		held := held || left_hashes;
-		after := w.last_seq;
+		met := met || hashes;
+		after := until;
 		scanned := scanned + cardinality(w.seqs);
-		EXIT WHEN cardinality(w.seqs) < events;
-		events := least(2 * events, 4096);
+		IF until = w.last_seq THEN
+			EXIT WHEN cardinality(w.seqs) < events;
+			events := least(2 * events, 4096);
+		END IF;
 	END LOOP;
 	IF passed > mark.seq THEN
 		mark.seq := passed;
@@ -328,8 +349,9 @@ $$;
 -- on: at most rows_max, due since due_at. What another transaction has locked is
 -- left to the next time. A claim sweeps no more than it takes, and puts it in
 -- front: its transaction may stay open, and the rows are locked as long.
-CREATE FUNCTION paynotify.sweep(consumer integer, waiting_seq bigint,
-	instant timestamptz, due_at timestamptz, rows_max integer)
+CREATE FUNCTION paynotify.sweep(consumer integer,
+	mark paynotify.consumer_marks, instant timestamptz, due_at timestamptz,
+	rows_max integer)
 RETURNS void
 LANGUAGE plpgsql
 AS $$
@@ -356,6 +378,19 @@ BEGIN
 	FROM lost
 	WHERE d.ctid = lost.place;
 	GET DIAGNOSTICS swept = ROW_COUNT;
+	-- Acknowledged before the mark passed, but committed after tend() had
+	-- been there: done rows that it does not come by again.
+	DELETE FROM paynotify.deliveries
+	WHERE ctid = ANY (ARRAY(
+		SELECT l.place FROM (SELECT unnest(c.seqs) AS seq
+			FROM paynotify.claims c
+			WHERE c.consumer_id = consumer
+				AND c.expires_at <= instant) s
+		CROSS JOIN LATERAL (SELECT d.ctid AS place
+			FROM paynotify.deliveries d
+			WHERE d.consumer_id = consumer AND d.seq = s.seq
+				AND d.seq <= mark.seq AND d.state = 'done'
+			LIMIT 1 FOR UPDATE SKIP LOCKED) l));
 	DELETE FROM paynotify.claims
 	WHERE ctid = ANY (ARRAY(
 		SELECT c.ctid FROM paynotify.claims c
@@ -364,14 +399,15 @@ BEGIN
 				JOIN paynotify.deliveries d
 					ON d.consumer_id = consumer
 					AND d.seq = s.seq
-				WHERE d.state = 'leased'
+				WHERE d.state = 'done'
+					OR d.state = 'leased'
 					AND d.lease_expires_at <= instant
 				LIMIT 1) IS NULL
 		FOR UPDATE SKIP LOCKED));
 	WITH free AS MATERIALIZED (
 		SELECT w.ctid AS place FROM paynotify.deliveries w
 		WHERE w.consumer_id = consumer AND w.state = 'waiting'
-			AND w.seq >= waiting_seq
+			AND w.seq >= mark.waiting_seq
 			AND (SELECT true FROM paynotify.deliveries p
 				WHERE p.consumer_id = consumer
 					AND p.order_hash = w.order_hash
@@ -391,10 +427,11 @@ $$;
 
 -- sweep(), removes what has become useless (old marks, and rows of events that
 -- are done and that the mark has passed), and notes where to begin to look the
--- next time. Two of these beginnings may be wrong, if a transaction commits
--- seconds after it settled: a row that is done below cleaned_seq does no harm
--- but is there, one that is due before due_from is not seen until a claim finds
--- nothing else. So once in a while all is looked at.
+-- next time. One of these beginnings may be wrong, if a transaction commits
+-- seconds after it settled: what is due before due_from is not seen until a
+-- claim finds nothing else. And a mark that was set in a transaction that stayed
+-- open may be lower than those that are removed. So once in a while all is
+-- looked at.
 CREATE FUNCTION paynotify.tend(me paynotify.consumers,
 	mark paynotify.consumer_marks, instant timestamptz, due_at timestamptz,
 	rows_max integer)
@@ -403,12 +440,13 @@ LANGUAGE plpgsql
 AS $$
 DECLARE
 	ret paynotify.consumer_marks := mark;
+	marks_from bigint := mark.cleaned_seq;
 BEGIN
 	IF random() < 0.01 THEN
-		mark.cleaned_seq := 0;
+		marks_from := 0;
 		mark.due_from := '-infinity';
 	END IF;
-	PERFORM paynotify.sweep(me.id, mark.waiting_seq, instant,
+	PERFORM paynotify.sweep(me.id, mark, instant,
 		greatest(due_at, mark.due_from), rows_max);
 	DELETE FROM paynotify.deliveries
 	WHERE ctid = ANY (ARRAY(
@@ -431,7 +469,7 @@ BEGIN
 	DELETE FROM paynotify.consumer_marks
 	WHERE ctid = ANY (ARRAY(
 		SELECT m.ctid FROM paynotify.consumer_marks m
-		WHERE m.consumer_id = me.id AND m.seq >= mark.cleaned_seq
+		WHERE m.consumer_id = me.id AND m.seq >= marks_from
 			AND (m.seq, m.tended_at) < (mark.seq, instant)
 		FOR UPDATE SKIP LOCKED));
 	RETURN ret;
@@ -514,8 +552,8 @@ BEGIN
 		-- Nothing: maybe a lease has ended this moment, or something was
 		-- due long before it was committed.
 		mark.due_from := '-infinity';
-		PERFORM paynotify.sweep(me.id, mark.waiting_seq, instant,
-			mark.due_from, max_events);
+		PERFORM paynotify.sweep(me.id, mark, instant, mark.due_from,
+			max_events);
 		looked := true;
 	END LOOP;
 	IF cardinality(seqs) > 0 THEN

@@ -138,6 +138,9 @@ BEGIN
 			AND d.seq <= (SELECT max(m.seq)
 				FROM paynotify.consumer_marks m
 				WHERE m.consumer_id = (l.me).id);
+		-- Should the mark pass before this commits, sweep() removes it.
+		INSERT INTO paynotify.claims
+		VALUES ((l.me).id, clock_timestamp(), ARRAY[event_seq]);
 		INSERT INTO paynotify.delivery_actions (consumer_id, seq, action,
 			actor, reason)
 		VALUES ((l.me).id, event_seq, 'skip', actor, why);

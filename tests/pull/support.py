@@ -1,8 +1,8 @@
 """What the tests of the SQL hand-off share: a database each, connections that
 may block, a clock that can be set forward.
 
-run.sh makes a server and migrates one database; each test gets a copy of it.
-In the copies clock_timestamp() of the schema's functions is replaced by a clock
+run.sh makes a server and migrates one database; the tests use copies of it. In
+the copies clock_timestamp() of the schema's functions is replaced by a clock
 that a test sets (Case.pass_time): leases end when a test says so, and nobody
 sleeps.
 """
@@ -56,15 +56,21 @@ def connect(database, user=USER, autocommit=True, **more):
                            autocommit=autocommit, **more)
 
 
-def make_template():
-    """Copies the migrated database once and gives the copy its clock."""
+def make_database(name, template):
+    """Makes a copy of a database, once."""
     with connect("postgres") as c:
         if c.execute("SELECT 1 FROM pg_database WHERE datname = %s",
-                     [TEMPLATE]).fetchone():
-            return
-        c.execute(f'CREATE DATABASE {TEMPLATE} TEMPLATE "{MIGRATED}"')
-    with connect(TEMPLATE) as c:
-        c.execute(CLOCK)
+                     [name]).fetchone():
+            return False
+        c.execute(f'CREATE DATABASE {name} TEMPLATE "{template}"')
+    return True
+
+
+def make_template():
+    """Copies the migrated database and gives the copy its clock."""
+    if make_database(TEMPLATE, MIGRATED):
+        with connect(TEMPLATE) as c:
+            c.execute(CLOCK)
 
 
 class Session:
@@ -138,29 +144,54 @@ class Pending:
         return self.rows
 
 
+# DELETE: a TRUNCATE of all partitions takes half a second.
+EMPTY = """
+DELETE FROM public.work;
+DELETE FROM paynotify.delivery_attempts;
+DELETE FROM paynotify.delivery_actions;
+DELETE FROM paynotify.claims;
+DELETE FROM paynotify.deliveries;
+DELETE FROM paynotify.consumer_marks;
+DELETE FROM paynotify.endpoints;
+DELETE FROM paynotify.consumers;
+DELETE FROM paynotify.evidence;
+DELETE FROM paynotify.event_log;
+ALTER TABLE paynotify.event_log ALTER seq RESTART;
+SELECT setval('public.clock_ms', 0);
+"""
+
+
 class Case(unittest.TestCase):
-    """A test with a database of its own."""
+    """A test with an empty database; of its own, if it changes functions."""
+
+    own_database = False
 
     def setUp(self):
         make_template()
-        self.database = f"pull_{os.getpid()}_{next(numbers)}"
-        with connect("postgres") as c:
-            c.execute(f"CREATE DATABASE {self.database} TEMPLATE {TEMPLATE}")
+        self.database = "pull_shared"
+        if self.own_database:
+            self.database = f"pull_{next(numbers)}"
+        fresh = make_database(self.database, TEMPLATE)
         self.sessions = []
         self.admin = connect(self.database)
         self.lock = threading.Lock()
+        if not fresh:
+            self.sql(EMPTY)
 
     def tearDown(self):
         for s in self.sessions:
             s.todo.put(None)
         with connect("postgres") as c:
-            c.execute("SELECT pg_terminate_backend(pid) FROM pg_stat_activity"
-                      " WHERE datname = %s", [self.database])
+            # Whatever a failed test left hanging; then nobody waits for it.
+            c.execute("SELECT pg_terminate_backend(pid)"
+                      " FROM pg_stat_activity WHERE datname = %s",
+                      [self.database])
             for s in self.sessions:
                 s.thread.join(WAIT_SECONDS_MAX)
                 s.connection.close()
             self.admin.close()
-            c.execute(f"DROP DATABASE {self.database} WITH (FORCE)")
+            if self.own_database:
+                c.execute(f"DROP DATABASE {self.database} WITH (FORCE)")
 
     def session(self, user=USER, timeout_ms=5000):
         """A connection for one worker. Whatever waits longer than the timeout
