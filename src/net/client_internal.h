@@ -48,7 +48,7 @@ int pn_client_lines_make(struct pn_client_lines *lines, struct pn_str headers,
     struct pn_error *ret_error) PN_MUSTCHECK;
 bool pn_client_is_token(struct pn_str text); /* of RFC 9110; not empty */
 /* scheme://host:port of the URL, without user and password; data NULL when it
- * has none or an odd one. *ret_text holds it. */
+ * is none of http or https, or has an odd host. *ret_text holds it. */
 struct pn_str
 pn_client_origin(const char *url, char ret_text[PN_CLIENT_ORIGIN_BYTES_MAX]);
 

@@ -224,12 +224,17 @@ static int
 check(const struct pn_client_request *request, struct pn_error *error)
 {
 	struct pn_str method = pn_str_from(request->method);
+	char text[PN_CLIENT_ORIGIN_BYTES_MAX];
 
 	if (!pn_client_is_token(method) ||
 	    method.len > PN_CLIENT_METHOD_BYTES_MAX ||
 	    (request->body.len > 0 && pn_str_is(method, "HEAD")))
 		return pn_error_set(error, -EINVAL,
 		    "the request's method is malformed, or HEAD with a body");
+	/* curl would guess: "http:///path" is the host "path" for it. */
+	if (pn_client_origin(request->url, text).data == NULL)
+		return pn_error_set(error, -EINVAL,
+		    "the URL of the request is not one of http or https");
 	return 0;
 }
 

@@ -21,6 +21,7 @@
 
 #include <assert.h>
 #include <errno.h>
+#include <strings.h>
 
 /* What each line gains: a NUL for its LF, or ";" for ":". */
 enum { TEXT_BYTES_MAX = PN_HEADER_BYTES_MAX + PN_CLIENT_LINES_MAX * 32 };
@@ -157,12 +158,13 @@ pn_client_lines_make(struct pn_client_lines *lines, struct pn_str headers,
 struct pn_str
 pn_client_origin(const char *url, char ret_text[PN_CLIENT_ORIGIN_BYTES_MAX])
 {
-	const char *host = strstr(url, "://"), *at;
+	const char *host, *at;
 	size_t scheme_len, len;
 
-	if (host == NULL)
+	if (strncasecmp(url, "http://", 7) != 0 &&
+	    strncasecmp(url, "https://", 8) != 0)
 		return (struct pn_str){ NULL, 0 };
-	host += 3;
+	host = strchr(url, '/') + 2;
 	scheme_len = (size_t)(host - url);
 	len = strcspn(host, "/?#");
 	at = memrchr(host, '@', len);
@@ -170,8 +172,7 @@ pn_client_origin(const char *url, char ret_text[PN_CLIENT_ORIGIN_BYTES_MAX])
 		len -= (size_t)(at + 1 - host);
 		host = at + 1;
 	}
-	if (len == 0 || scheme_len > sizeof("https://") ||
-	    scheme_len + len >= PN_CLIENT_ORIGIN_BYTES_MAX)
+	if (len == 0 || scheme_len + len >= PN_CLIENT_ORIGIN_BYTES_MAX)
 		return (struct pn_str){ NULL, 0 };
 	for (size_t i = 0; i < len; i++)
 		if (host[i] <= ' ' || host[i] > '~')

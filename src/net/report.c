@@ -130,7 +130,8 @@ pn_client_report(
 		    &request->error, 0, "the client was stopped");
 	} else if (exchange->cut) {
 		request->end = PN_CLIENT_CUT;
-	} else if (code == CURLE_OK) {
+	} else if (code == CURLE_OK && exchange->head_done) {
+		/* curl is content with headers that break off. */
 		request->end = PN_CLIENT_ANSWERED;
 	} else if (code == CURLE_OPERATION_TIMEDOUT) {
 		report_timeout(exchange);
