@@ -25,18 +25,20 @@ CROSS JOIN LATERAL (
 	WHERE r.consumer_id = c.id
 ) d
 CROSS JOIN LATERAL (
-	SELECT coalesce(min(w.received_at) FILTER (WHERE w.taken),
-		CASE WHEN count(*) = 10000 THEN max(w.received_at) END) AS oldest
-	FROM (SELECT e.received_at,
-			(c.tenants IS NULL OR e.tenant = ANY (c.tenants))
-			AND (c.type_patterns IS NULL
-				OR e.type LIKE ANY (c.type_patterns))
-			AND e.received_at >= c.start_at
-			AND NOT EXISTS (SELECT FROM paynotify.deliveries x
-				WHERE x.consumer_id = c.id AND x.seq = e.seq)
-				AS taken
+	-- The second only if the first finds nothing.
+	SELECT coalesce((SELECT w.received_at
 		FROM (SELECT * FROM paynotify.event_log l
 			WHERE l.seq > m.seq
-			ORDER BY l.seq LIMIT 10000) e) w
+			ORDER BY l.seq LIMIT 10000) w
+		WHERE (c.tenants IS NULL OR w.tenant = ANY (c.tenants))
+			AND (c.type_patterns IS NULL
+				OR w.type LIKE ANY (c.type_patterns))
+			AND w.received_at >= c.start_at
+			AND NOT EXISTS (SELECT FROM paynotify.deliveries x
+				WHERE x.consumer_id = c.id AND x.seq = w.seq)
+		ORDER BY w.seq LIMIT 1),
+		(SELECT l.received_at FROM paynotify.event_log l
+		WHERE l.seq > m.seq
+		ORDER BY l.seq OFFSET 9999 LIMIT 1)) AS oldest
 ) n
 ORDER BY c.name

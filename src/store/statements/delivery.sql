@@ -19,8 +19,9 @@ LEFT JOIN (paynotify.consumers c
 			AND (c.type_patterns IS NULL
 				OR e.type LIKE ANY (c.type_patterns))
 			AND e.received_at >= c.start_at
-		OR EXISTS (SELECT FROM paynotify.deliveries x
-			WHERE x.consumer_id = c.id AND x.seq = e.seq)
+		-- Not EXISTS, which may read all deliveries to hash them.
+		OR (SELECT true FROM paynotify.deliveries x
+			WHERE x.consumer_id = c.id AND x.seq = e.seq LIMIT 1)
 LEFT JOIN paynotify.deliveries d ON d.consumer_id = c.id AND d.seq = e.seq
 LEFT JOIN LATERAL (SELECT count(*) AS count
 	FROM paynotify.delivery_attempts t
