@@ -68,6 +68,11 @@ BEGIN
 		RAISE EXCEPTION 'an empty list would take no event; '
 			'NULL takes all' USING ERRCODE = '22023';
 	END IF;
+	IF array_position(tenants, NULL) IS NOT NULL
+		OR array_position(types, NULL) IS NOT NULL THEN
+		RAISE EXCEPTION 'a list has a NULL among its tenants or types'
+		USING ERRCODE = '22023';
+	END IF;
 	IF start_at IS NULL OR start_at = 'infinity' THEN
 		RAISE EXCEPTION 'start_at must be a time, or -infinity for '
 			'all events' USING ERRCODE = '22023';

@@ -29,7 +29,9 @@ def main():
              else loader.discover(".", "test_*.py"))
     result = unittest.TextTestRunner(stream=sys.stdout, verbosity=2,
                                      resultclass=Timed).run(suite)
-    failed = len(result.failures) + len(result.errors)
+    # A test with several failed parts is one.
+    failed = len({getattr(test, "test_case", test).id()
+                  for test, _ in result.failures + result.errors})
     print(f"{result.testsRun - failed} passed, {failed} failed")
     return 0 if result.wasSuccessful() and result.testsRun else 1
 
