@@ -93,13 +93,13 @@ pn_deliver_check(const struct pn_conf *conf, struct pn_error *ret_error)
 /* Each endpoint may use all its connections, whatever the others do and
  * wherever they point to. */
 static int
-open_client(struct pn_deliver *deliver, struct pn_error *error)
+open_client(struct pn_deliver *deliver, const struct pn_conf *conf,
+    struct pn_error *error)
 {
 	unsigned connections = 0;
 
-	for (size_t i = 0; i < deliver->endpoint_count; i++)
-		connections +=
-		    (unsigned)deliver->endpoints[i].conf->max_in_flight;
+	for (size_t i = 0; i < conf->deliver_count; i++)
+		connections += (unsigned)conf->delivers[i].max_in_flight;
 	return pn_client_open(
 	    &(struct pn_client_options){ connections, connections },
 	    &deliver->client, error);
@@ -160,7 +160,7 @@ pn_deliver_open(const struct pn_conf *conf, struct pn_deliver **ret_deliver,
 	if (r == 0)
 		r = open_endpoints(deliver, conf, ret_error);
 	if (r == 0)
-		r = open_client(deliver, ret_error);
+		r = open_client(deliver, conf, ret_error);
 	if (r == 0 && pthread_create(
 			  &deliver->thread, NULL, pn_worker_main, deliver) != 0)
 		r = pn_error_set(ret_error, -EAGAIN,

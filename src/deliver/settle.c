@@ -120,7 +120,7 @@ not_settled(struct pn_deliver *d, size_t count)
 static int
 settle_some(struct pn_deliver *d, struct pn_error *error)
 {
-	struct pn_delivery_result results[PN_SETTLE_AT_ONCE];
+	struct pn_delivery_result results[PN_SETTLE_AT_ONCE] = { 0 };
 	size_t count = 0, lost = 0;
 	int r;
 
