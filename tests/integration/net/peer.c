@@ -6,6 +6,7 @@
 
 #include <arpa/inet.h>
 #include <netinet/in.h>
+#include <netinet/tcp.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -170,9 +171,11 @@ accept_all(void *payload)
 {
 	struct peer *peer = payload;
 	struct peer_connection *c;
-	int fd, slot;
+	int fd, slot, one = 1;
 
 	while ((fd = accept(peer->listener, NULL, NULL)) >= 0) {
+		CHECK(setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &one,
+			  sizeof(one)) == 0);
 		pthread_mutex_lock(&peer->lock);
 		slot = peer->connections++;
 		CHECK(slot < PEER_CONNECTIONS_MAX);

@@ -72,34 +72,30 @@ test_client__limit_of_a_host_holds_no_one_else_up(void **state)
 static void
 test_client__limit_of_all_counts_idle_ones(void **state)
 {
-	struct peer *peers[4];
-	struct calls calls[4];
+	struct peer *peers[3], *other = peer_open(NULL, NULL);
 	struct pn_client *client = client_new(4, 4);
+	struct calls held, waiting;
 
 	(void)state;
-	for (int i = 0; i < 4; i++)
+	for (int i = 0; i < 3; i++) {
 		peers[i] = peer_open(NULL, NULL);
-	for (int round = 0; round < 3; round++)
-		for (int i = 0; i < 4; i++) {
-			send_many(&calls[i], client, peers[i], "/ok", 8);
-			expect_many(&calls[i], PN_CLIENT_ANSWERED);
-		}
-	/* The last used all four: those of the others were closed for it. */
-	for (int i = 0; i < 3; i++)
-		peer_wait_closed(peers[i], peer_connections(peers[i]));
-	for (int i = 0; i < 4; i++)
-		send_many(&calls[i], client, peers[i], "/hold", 4);
-	for (int i = 0; i < 4; i++) {
-		peer_wait_holding(peers[i], 1); /* each had a turn */
-		assert_int_equal(peers[i]->holding_most, 1);
-	}
-	for (int i = 0; i < 4; i++)
+		send_many(&held, client, peers[i], "/hold", 4);
+		peer_wait_holding(peers[i], 4);
+		/* It has all four: those of the one before were closed. */
+		if (i > 0)
+			peer_wait_closed(peers[i - 1], 4);
+		send_many(&waiting, client, other, "/ok-close", 8);
+		assert_int_equal(peer_requests(other), 8 * i);
 		peer_release(peers[i]);
-	for (int i = 0; i < 4; i++)
-		expect_many(&calls[i], PN_CLIENT_ANSWERED);
+		expect_many(&held, PN_CLIENT_ANSWERED);
+		expect_many(&waiting, PN_CLIENT_ANSWERED);
+		assert_int_equal(peer_requests(other), 8 * (i + 1));
+		assert_int_equal(peer_connections(peers[i]), 4);
+	}
 	pn_client_close(client);
-	for (int i = 0; i < 4; i++)
+	for (int i = 0; i < 3; i++)
 		peer_close(peers[i]);
+	peer_close(other);
 }
 
 /* What waits for a connection waits for ever. */
