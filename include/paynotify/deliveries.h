@@ -22,8 +22,8 @@ struct pn_consumer_row {
 	int64_t behind;       /* events recorded after its mark, at most:
 				  * those its filter leaves out count too */
 	int64_t leased, waiting, retrying, dead;
-	int64_t oldest_due_us; /* received_at of the oldest not handed off;
-				  * PN_MOMENT_NONE: none */
+	int64_t oldest_due_us; /* received_at of the oldest not handed off,
+				  * dead ones aside; PN_MOMENT_NONE: none */
 };
 typedef int (*pn_consumer_row_fn)(
     const struct pn_consumer_row *row, void *payload);

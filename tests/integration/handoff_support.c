@@ -13,11 +13,12 @@
 
 #include "paynotify/moment.h"
 
+/* The configuration's strings are not const. */
+static char url[] = "https://app.example/hook";
+
 struct pn_conf_deliver
 endpoint_conf(char *name)
 {
-	static char url[] = "https://app.example/hook";
-
 	return (struct pn_conf_deliver){ .name = name, .url = url };
 }
 
