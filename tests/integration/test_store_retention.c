@@ -2,6 +2,7 @@
  * Retention: whole months go when they are old enough, and nothing else; nobody
  * who receives ever waits for it; whatever interrupts it, the next one finishes.
  */
+#include <inttypes.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <setjmp.h>
@@ -310,21 +311,32 @@ test_retention__is_one_daemons_at_a_time(void **state)
 		fail_msg("%s", capture.text);
 }
 
+/* The owner's hand, in this thread. */
+static void
+open_hand(struct store_fixture *f, struct pn_hand *hand)
+{
+	struct pn_error error = { { 0 } };
+
+	hand->conn = pn_conn_none();
+	assert_int_equal(pn_conn_open(&hand->conn, f->dsn, -1, &error), 0);
+	assert_int_equal(
+	    pn_conn_exec(&hand->conn, pn_sql_session, NULL, &error), 0);
+}
+
 /* If it failed: as above; here for certain. */
 static void
 test_retention__does_nothing_while_another_is_at_it(void **state)
 {
 	struct store_fixture *f = *state;
-	struct pn_janitor janitor = { .receipts_us = month_age_us(f->db, 4) -
-						     PN_SECOND_US };
-	struct pn_hand hand = { .janitor = &janitor, .conn = pn_conn_none() };
+	struct pn_janitor janitor = {
+		.receipts_us = month_age_us(f->db, 4) - PN_SECOND_US,
+	};
+	struct pn_hand hand = { .janitor = &janitor };
 	struct pn_error error = { { 0 } };
 	int64_t rest_us = 7;
 
 	month_make(f->db, "receipts", 4);
-	assert_int_equal(pn_conn_open(&hand.conn, f->dsn, -1, &error), 0);
-	assert_int_equal(
-	    pn_conn_exec(&hand.conn, pn_sql_session, NULL, &error), 0);
+	open_hand(f, &hand);
 	(void)db(f->other, "SELECT pg_advisory_lock(7236835126382)");
 	assert_int_equal(pn_duty_retention(&hand, &rest_us, &error), 0);
 	assert_true(month_exists(f->db, "receipts", 4));
@@ -333,6 +345,74 @@ test_retention__does_nothing_while_another_is_at_it(void **state)
 	assert_false(month_exists(f->db, "receipts", 4));
 	assert_int_equal(rest_us, 7); /* its period */
 	pn_conn_close(&hand.conn);
+}
+
+/* If it failed: behind a reader that stays for hours the months would be tried
+ * without rest, or never again; or one table's reader would keep the others. */
+static void
+test_retention__tries_ever_more_rarely_behind_a_reader(void **state)
+{
+	struct store_fixture *f = *state;
+	struct pn_janitor janitor = {
+		.receipts_us = month_age_us(f->db, 4) - PN_SECOND_US,
+		.evidence_us = month_age_us(f->db, 4) - PN_SECOND_US,
+	};
+	struct pn_hand hand = { .janitor = &janitor };
+	struct pn_error error = { { 0 } };
+	int64_t first_us = HOUR_US, second_us = HOUR_US, rest_us = HOUR_US;
+
+	month_make(f->db, "receipts", 4);
+	month_make(f->db, "evidence", 4);
+	open_hand(f, &hand);
+	(void)db(f->other, "BEGIN ISOLATION LEVEL REPEATABLE READ; "
+			   "SELECT count(*) FROM paynotify.receipts");
+	assert_int_equal(pn_duty_retention(&hand, &first_us, &error), 0);
+	/* Now it is pending. */
+	assert_int_equal(pn_duty_retention(&hand, &second_us, &error), 0);
+	assert_true(month_exists(f->db, "receipts", 4));
+	assert_false(month_exists(f->db, "evidence", 4));
+	assert_true(first_us < second_us && second_us < HOUR_US);
+	(void)db(f->other, "COMMIT");
+	assert_int_equal(pn_duty_retention(&hand, &rest_us, &error), 0);
+	assert_false(month_exists(f->db, "receipts", 4));
+	assert_int_equal(rest_us, HOUR_US);
+	assert_int_equal(janitor.retention_blocked, 0);
+	pn_conn_close(&hand.conn);
+}
+
+static int
+steps_at(struct store_fixture *f, int64_t now_us)
+{
+	char now[24];
+	const char *values[] = { "receipts", "1", now };
+	PGresult *result;
+	int count;
+
+	(void)snprintf(now, sizeof(now), "%" PRId64, now_us);
+	result = PQexecParams(
+	    f->db, pn_sql_retention, 3, NULL, values, NULL, NULL, 0);
+	assert_int_equal(PQresultStatus(result), PGRES_TUPLES_OK);
+	count = PQntuples(result);
+	PQclear(result);
+	return count;
+}
+
+/* If it failed: a clock that jumps ahead would destroy years of evidence. */
+static void
+test_retention__believes_the_earlier_of_two_clocks(void **state)
+{
+	struct store_fixture *f = *state;
+	int64_t now_us = pn_clock_realtime_us();
+
+	month_make(f->db, "receipts", 4);
+	assert_int_equal(steps_at(f, now_us), 1);
+	assert_int_equal(
+	    steps_at(f, now_us - month_age_us(f->db, 4) - PN_SECOND_US), 0);
+	/* The years ahead that there are partitions for. */
+	(void)db(f->db, "DO $$ BEGIN EXECUTE format('DROP TABLE paynotify.%%I, "
+			"paynotify.%%I', public.month_name('receipts', 4), "
+			"public.month_name('receipts', 1)); END $$");
+	assert_int_equal(steps_at(f, now_us + 20000 * HOUR_US), 0);
 }
 
 int
@@ -348,6 +428,8 @@ main(void)
 		TEST(test_retention__without_its_connection_the_rest_goes_on),
 		TEST(test_retention__is_one_daemons_at_a_time),
 		TEST(test_retention__does_nothing_while_another_is_at_it),
+		TEST(test_retention__tries_ever_more_rarely_behind_a_reader),
+		TEST(test_retention__believes_the_earlier_of_two_clocks),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
