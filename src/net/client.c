@@ -17,7 +17,7 @@
  *
  * It does not: repeat, follow, cache, keep cookies, or log.
  */
-#include "client_internal.h"
+#include "paynotify/client.h"
 
 #include <assert.h>
 #include <errno.h>
@@ -27,6 +27,8 @@
 #include <string.h>
 
 #include "paynotify/moment.h"
+
+#include "client_internal.h"
 
 enum { POOL_MAX = 256 }; /* about 10 kB each */
 

@@ -55,7 +55,7 @@ struct load {
 static void
 serve_one(int fd, size_t *seen, size_t *length)
 {
-	static char input[1 << 16];
+	char input[16 << 10];
 	ssize_t n = recv(fd, input, sizeof(input) - 1, 0);
 	const char *end;
 
@@ -79,7 +79,7 @@ serve_one(int fd, size_t *seen, size_t *length)
 static void
 serve(int listener)
 {
-	static size_t seen[FD_MAX];
+	size_t seen[FD_MAX] = { 0 };
 	struct epoll_event events[256], event = { .events = EPOLLIN };
 	int set = epoll_create1(0), one = 1, fd, count;
 	size_t length = 0;
@@ -206,7 +206,7 @@ measure(struct load *load, long count, long in_flight)
 int
 main(int argc, char **argv)
 {
-	static struct load load;
+	struct load load = { .left = 0 };
 	struct pn_client_options options = { 2 * IN_FLIGHT_MAX, IN_FLIGHT_MAX };
 	struct sockaddr_in address, deaf;
 	struct pn_error error;

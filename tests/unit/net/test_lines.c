@@ -67,7 +67,7 @@ test_lines__what_curl_gets(void **state)
 static void
 test_lines__limits(void **state)
 {
-	static char headers[PN_HEADER_BYTES_MAX + 2], text[1 << 16];
+	char headers[PN_HEADER_BYTES_MAX + 2], text[1 << 16];
 	size_t len = 0;
 
 	(void)state;
