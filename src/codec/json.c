@@ -208,13 +208,14 @@ add_escaped(struct pn_buf *out, struct pn_str text)
 
 	for (size_t i = 0; i < text.len; i++) {
 		unsigned char c = (unsigned char)text.data[i];
+		const char escaped[] = { '\\', (char)c };
 
 		if (c >= 0x20 && c != '"' && c != '\\')
 			continue;
 		pn_buf_add(out, text.data + plain, i - plain);
 		plain = i + 1;
 		if (c == '"' || c == '\\')
-			pn_buf_printf(out, "\\%c", c);
+			pn_buf_add(out, escaped, sizeof(escaped));
 		else if (c == '\0')
 			pn_buf_add_text(out, replacement_escape);
 		else
@@ -228,7 +229,17 @@ pn_json_add_string(struct pn_buf *out, struct pn_str text)
 {
 	struct pn_str piece;
 	size_t bad;
+	char *at;
 
+	if (pn_json_plain_bytes(text) == text.len && pn_str_is_utf8(text)) {
+		at = pn_buf_extend(out, text.len + 2);
+		if (at == NULL)
+			return;
+		at[0] = at[text.len + 1] = '"';
+		if (text.len > 0)
+			memcpy(at + 1, text.data, text.len);
+		return;
+	}
 	pn_buf_add_char(out, '"');
 	while (text.len > 0) {
 		piece = (struct pn_str){ text.data,

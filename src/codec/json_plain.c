@@ -39,24 +39,23 @@ has_zero_byte(uint64_t word)
 	       UINT64_C(0x8080808080808080);
 }
 
-/* How many bytes stand before the first quote, backslash or control byte. */
-static size_t
-plain_bytes(const char *text, size_t len)
+size_t
+pn_json_plain_bytes(struct pn_str text)
 {
 	static const uint64_t ones = UINT64_C(0x0101010101010101);
 	size_t at = 0;
 	uint64_t word;
 
-	for (; at + sizeof(word) <= len; at += sizeof(word)) {
-		memcpy(&word, text + at, sizeof(word));
+	for (; at + sizeof(word) <= text.len; at += sizeof(word)) {
+		memcpy(&word, text.data + at, sizeof(word));
 		/* Each term may err behind a true find, never before it. */
 		if ((has_zero_byte(word ^ (ones * '"')) |
 			has_zero_byte(word ^ (ones * '\\')) |
 			((word - ones * 0x20) & ~word & (ones * 0x80))) != 0)
 			break;
 	}
-	while (at < len && text[at] != '"' && text[at] != '\\' &&
-	       (unsigned char)text[at] >= 0x20)
+	while (at < text.len && text.data[at] != '"' && text.data[at] != '\\' &&
+	       (unsigned char)text.data[at] >= 0x20)
 		at++;
 	return at;
 }
@@ -74,12 +73,14 @@ next_token(struct reader *in)
 static bool
 read_string(struct reader *in, struct pn_str *ret_string)
 {
-	size_t left = (size_t)(in->end - ++in->at);
-	size_t len = plain_bytes(in->at, left);
+	struct pn_str rest = { ++in->at, 0 };
+	size_t len;
 
-	if (len == left || in->at[len] != '"')
+	rest.len = (size_t)(in->end - rest.data);
+	len = pn_json_plain_bytes(rest);
+	if (len == rest.len || rest.data[len] != '"')
 		return false;
-	*ret_string = (struct pn_str){ in->at, len };
+	*ret_string = (struct pn_str){ rest.data, len };
 	in->at += len + 1;
 	return true;
 }

@@ -115,7 +115,14 @@ fields_to_json(const struct pn_form *text, const char *const *without,
 	PN_CLEANUP(pn_buf_done)
 	struct pn_buf out = pn_buf_init(PAYLOAD_BYTES_MAX);
 	struct pn_str json;
+	size_t bytes = 0;
 
+	for (size_t i = 0; i < text->count; i++) /* "name":"value", */
+		bytes += text->fields[i].name.len + text->fields[i].value.len +
+			 sizeof("\"\":\"\",");
+	/* Room at once; a text that needs more, for escapes, still gets it. */
+	(void)pn_buf_extend(&out, bytes);
+	pn_buf_reset(&out);
 	for (size_t i = 0; i < text->count; i++) {
 		const struct pn_field *field = &text->fields[i];
 		const char *const *name = without;
