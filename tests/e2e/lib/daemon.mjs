@@ -21,7 +21,7 @@ async function freePort() {
   return port;
 }
 
-function configuration(k, port) {
+function configuration(k, port, sections) {
   const wechat = (tenant, v2) => `[wechat ${tenant}]
 mchid = ${IDS.mchid}
 appid = ${IDS.wxAppid}
@@ -43,11 +43,12 @@ seller_id = ${IDS.sellerId}
 public_key = alipay.txt
 test = yes
 test_private_key = alipay.key
-${wechat('shop1', 'MD5')}${wechat('hmac', 'HMAC-SHA256')}`;
+${wechat('shop1', 'MD5')}${wechat('hmac', 'HMAC-SHA256')}${sections}`;
 }
 
 export class Daemon {
-  static async start() {
+  // sections: more of the configuration; files: what it names, in their folder.
+  static async start({ sections = '', files: more = {} } = {}) {
     const d = new Daemon();
     d.dir = fs.mkdtempSync(path.join(os.tmpdir(), 'pn-e2e.'));
     d.alipay = rsa(); d.wechat = rsa(); d.stranger = rsa();
@@ -56,17 +57,29 @@ export class Daemon {
     d.conf = path.join(d.dir, 'paynotifyd.conf');
     const files = { 'alipay.txt': bare(d.alipay.publicKey), 'alipay.key': d.alipay.privateKey,
       'wechat.pem': d.wechat.publicKey, 'wechat.key': d.wechat.privateKey,
-      'v3.txt': d.v3, 'v2.txt': d.v2, 'paynotifyd.conf': configuration(d, d.port) };
+      'v3.txt': d.v3, 'v2.txt': d.v2, 'paynotifyd.conf': configuration(d, d.port, sections),
+      ...more };
     for (const [name, text] of Object.entries(files)) {
       fs.writeFileSync(path.join(d.dir, name), text, { mode: 0o600 });
     }
     d.ctl('db', 'migrate');
-    d.log = fs.openSync(path.join(d.dir, 'log'), 'w');
-    d.process = spawn(path.join(BUILD, 'paynotifyd'), ['-c', d.conf],
-      { stdio: ['ignore', d.log, d.log] });
-    d.exited = new Promise((ok) => { d.process.on('exit', (code) => ok(code)); });
-    await d.#listening();
+    await d.#spawn();
     return d;
+  }
+
+  async #spawn() {
+    this.log = fs.openSync(path.join(this.dir, 'log'), 'a');
+    this.process = spawn(path.join(BUILD, 'paynotifyd'), ['-c', this.conf],
+      { stdio: ['ignore', this.log, this.log] });
+    this.exited = new Promise((ok) => { this.process.on('exit', (code) => ok(code)); });
+    await this.#listening();
+  }
+
+  // As an operator does who changed the configuration.
+  async restart(sections) {
+    await this.#end();
+    fs.writeFileSync(this.conf, configuration(this, this.port, sections));
+    await this.#spawn();
   }
 
   async #listening() {
@@ -85,20 +98,32 @@ export class Daemon {
   logText() { return fs.readFileSync(path.join(this.dir, 'log'), 'utf8'); }
 
   // Ends it as systemd would; the exit status is the daemon's.
-  async stop() {
+  async #end() {
     this.process.kill('SIGTERM');
     const code = await this.exited;
     fs.closeSync(this.log);
-    const log = this.logText();
-    fs.rmSync(this.dir, { recursive: true });
-    if (code !== 0) throw Error(`daemon ended with ${code}:\n${log}`);
+    if (code !== 0) throw Error(`daemon ended with ${code}:\n${this.logText()}`);
+  }
+
+  async stop() {
+    try { await this.#end(); } finally { fs.rmSync(this.dir, { recursive: true }); }
+  }
+
+  // -c FILE stands behind the command's words.
+  #args(args) {
+    const at = args.findIndex((a) => a.startsWith('-'));
+    const words = at < 0 ? args.length : at;
+    return [...args.slice(0, words), '-c', this.conf, ...args.slice(words)];
   }
 
   ctl(...args) {
-    const at = args.findIndex((a) => a.startsWith('-'));
-    const words = at < 0 ? args.length : at;
-    return execFileSync(path.join(BUILD, 'paynotifyctl'),
-      [...args.slice(0, words), '-c', this.conf, ...args.slice(words)],
+    return execFileSync(path.join(BUILD, 'paynotifyctl'), this.#args(args),
+      { stdio: ['ignore', 'pipe', 'inherit'] });
+  }
+
+  // One that goes on: a child process, its standard output a pipe.
+  ctlSpawn(...args) {
+    return spawn(path.join(BUILD, 'paynotifyctl'), this.#args(args),
       { stdio: ['ignore', 'pipe', 'inherit'] });
   }
 

@@ -1,0 +1,24 @@
+// What the tests of pushing share: secrets, sections, notifications.
+import crypto from 'node:crypto';
+import { sql } from './daemon.mjs';
+
+export const whsec = () => `whsec_${crypto.randomBytes(32).toString('base64')}`;
+
+// A [deliver] section. lines: further options.
+export const section = (name, url, secretFiles, lines = []) => [`[deliver ${name}]`, `url = ${url}`,
+  ...secretFiles.map((f) => `secret_file = ${f}`), ...lines, ''].join('\n');
+
+// One notification, sent and taken. Those of one order tell of one transaction.
+export const notify = (d, order, type = 'payment.succeeded', account = 'alipay/shop1') => d.ctl(
+  'trigger', type, '--account', account, '--out-trade-no', order, '--seed', '7');
+
+// What of an order is not done by an endpoint, oldest first: "state attempts".
+export const unfinished = (endpoint, order, columns = "d.state || ' ' || d.attempts") => sql(
+  `SELECT ${columns} FROM paynotify.deliveries d
+   JOIN paynotify.consumers c ON c.id = d.consumer_id JOIN paynotify.event_log e USING (seq)
+   WHERE c.name = '${endpoint}' AND e.out_trade_no = '${order}' AND d.state <> 'done' ORDER BY seq`);
+
+// What the back-off has set aside is due now.
+export const hurry = (endpoint) => sql(
+  `UPDATE paynotify.deliveries SET retry_at = clock_timestamp() WHERE state = 'retry'
+   AND consumer_id = (SELECT id FROM paynotify.consumers WHERE name = '${endpoint}')`);
