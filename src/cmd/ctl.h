@@ -41,6 +41,8 @@ enum {
 	CTL_LIMIT_MAX = 1000000000,
 	CTL_LIST_LIMIT = 1000, /* rows without --limit */
 	CTL_TAIL_LIMIT = 10,
+	CTL_REASON_BYTES_MAX = 1000, /* --reason, --actor: one line */
+	CTL_SAME_KEY_MAX = 64,       /* events of one key: one a tenant */
 };
 
 enum ctl_option_id {
@@ -73,6 +75,10 @@ enum ctl_option_id {
 	CTL_OPT_SINCE,
 	CTL_OPT_LIMIT,
 	CTL_OPT_FOLLOW,
+	CTL_OPT_CONSUMER,
+	CTL_OPT_STATE,
+	CTL_OPT_REASON,
+	CTL_OPT_ACTOR,
 	CTL_OPT_COUNT
 };
 #define CTL_BIT(id) (UINT64_C(1) << (id))
@@ -85,6 +91,7 @@ struct ctl_args {
 	const char *account, *to, *out_trade_no, *oddity, *sign_key, *charset;
 	const char *dialect, *out;
 	const char *tenant, *provider, *type, *key, *verdict;
+	const char *consumer, *state, *reason, *actor;
 	int64_t at_us;    /* PN_MOMENT_NONE: now */
 	int64_t since_us; /* PN_MOMENT_NONE: any */
 	int64_t timeout_us;
@@ -98,6 +105,7 @@ struct ctl_args {
 enum ctl_kind {
 	CTL_FLAG,
 	CTL_TEXT,     /* const char * */
+	CTL_RECORD,   /* const char *: UTF-8 for the record, max bytes */
 	CTL_NUMBER,   /* uint64_t from min to max */
 	CTL_DURATION, /* int64_t us: 500ms, 30s */
 	CTL_UNIX,     /* int64_t us: seconds since 1970 */
@@ -122,6 +130,7 @@ enum ctl_need {
 	CTL_NEEDS_CONFIG,   /* ctl->conf, all of it */
 	CTL_NEEDS_ACCOUNT,  /* ctl->conf with --account's section only */
 	CTL_NEEDS_DATABASE, /* ctl->conf and ctl->query */
+	CTL_NEEDS_WRITING,  /* the same, and ctl->query may write */
 };
 
 struct ctl;
@@ -168,6 +177,14 @@ void ctl_help_command(FILE *out, const struct ctl_command *command);
 void ctl_command_title(
     const struct ctl_command *command, char *ret_text, size_t bytes);
 
+/* ctl_consumers.c: appends the overview, of one or (NULL) of all. When `only`
+ * does not exist, tells which there are: CTL_REFUSED. */
+int ctl_consumers_overview(
+    struct ctl *ctl, const char *only, struct pn_buf *out) PN_MUSTCHECK;
+/* The consumer that --consumer names, or the only one there is, as text with a
+ * NUL behind it. CTL_DONE, or told. */
+int ctl_consumer_choose(struct ctl *ctl, struct pn_buf *ret_name) PN_MUSTCHECK;
+
 /* The commands. */
 int ctl_config_check(struct ctl *ctl);
 int ctl_db_migrate(struct ctl *ctl);
@@ -179,5 +196,13 @@ int ctl_events_list(struct ctl *ctl);
 int ctl_events_show(struct ctl *ctl);
 int ctl_events_tail(struct ctl *ctl);
 int ctl_receipts_list(struct ctl *ctl);
+int ctl_consumers_list(struct ctl *ctl);
+int ctl_deliveries_list(struct ctl *ctl);
+int ctl_deliveries_show(struct ctl *ctl);
+int ctl_deliveries_redeliver(struct ctl *ctl);
+int ctl_deliveries_skip(struct ctl *ctl);
+int ctl_deliveries_pause(struct ctl *ctl);
+int ctl_deliveries_resume(struct ctl *ctl);
+int ctl_order_show(struct ctl *ctl);
 
 #endif

@@ -84,6 +84,14 @@ const struct ctl_option ctl_options[CTL_OPT_COUNT] = {
 	    CTL_LIMIT_MAX, "at most N rows, 0 for all (lists 1000, tail 10)" },
 	[CTL_OPT_FOLLOW] = { "follow", 'f', NULL, CTL_FLAG, AT(follow), 0, 0,
 	    "go on printing events as they are recorded" },
+	[CTL_OPT_CONSUMER] = { "consumer", 0, "NAME", CTL_TEXT, AT(consumer), 0,
+	    0, "which one (lists: all; else: the only one there is)" },
+	[CTL_OPT_STATE] = { "state", 0, "STATE", CTL_TEXT, AT(state), 0, 0,
+	    "only in this state: leased, waiting, retry or dead" },
+	[CTL_OPT_REASON] = { "reason", 0, "TEXT", CTL_RECORD, AT(reason), 0,
+	    CTL_REASON_BYTES_MAX, "why, for the record" },
+	[CTL_OPT_ACTOR] = { "actor", 0, "NAME", CTL_RECORD, AT(actor), 0,
+	    CTL_REASON_BYTES_MAX, "who, for the record (who is logged in)" },
 };
 
 int
@@ -120,6 +128,12 @@ parse_value(const struct ctl_option *option, const char *value, int64_t now_us,
 	case CTL_TEXT:
 		*(const char **)target = value;
 		return value[0] == '\0' ? "it is empty" : NULL;
+	case CTL_RECORD:
+		*(const char **)target = value;
+		return pn_str_trim(text).len == 0 ? "it is empty"
+		       : text.len > option->max ? "it is longer than 1000 bytes"
+		       : !pn_str_is_utf8(text)  ? "it is not UTF-8"
+						: NULL;
 	case CTL_NUMBER:
 		if (pn_parse_uint(text, option->max, &number) != 0 ||
 		    number < option->min)

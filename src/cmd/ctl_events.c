@@ -8,7 +8,9 @@
  *
  * Following by seq alone would miss rows: two writers take numbers in one order
  * and may commit in the other. So each poll looks back to where the numbers were
- * a while ago (SETTLE_US) and skips what it has shown.
+ * a while ago (SETTLE_US) and skips what it has shown. That look back also
+ * bridges a database that went away: --follow waits for it, says so once, and
+ * goes on where it was.
  */
 #include "ctl.h"
 
@@ -25,6 +27,7 @@ enum {
 	SHOWN_MAX = 4096,      /* events that --follow remembers having shown */
 	SETTLE_US = 10 * 1000000, /* a commit is not later than this */
 	POLL_MS = 500,
+	RECONNECT_MS = 1000,
 };
 
 static const char *const titles[] = { "SEQ", "RECEIVED", "TYPE", "TENANT",
@@ -211,29 +214,34 @@ filter_of(const struct ctl *ctl, uint64_t default_limit)
 	};
 }
 
+/* Tells and returns an exit code; but where ret_fault is given (*ret_fault 0
+ * before), a fault of the database is left there for the caller. */
 static int
 query_events(struct ctl *ctl, const struct pn_event_filter *filter,
-    struct listing *listing)
+    struct listing *listing, int *ret_fault, struct pn_error *ret_error)
 {
-	struct pn_error error = { .text = "" };
-	int r = pn_query_events(ctl->query, filter, add_row, listing, &error);
+	int r =
+	    pn_query_events(ctl->query, filter, add_row, listing, ret_error);
 
 	if (listing->exit != CTL_DONE)
 		return listing->exit; /* told already */
-	if (r < 0)
-		return ctl_database_complain(ctl->conf, ctl->dsn, r, &error);
-	return listing_flush(listing);
+	if (r < 0 && ret_fault != NULL)
+		*ret_fault = r;
+	else if (r < 0)
+		return ctl_database_complain(ctl->conf, ctl->dsn, r, ret_error);
+	return listing_flush(listing); /* what came before the fault too */
 }
 
 int
 ctl_events_list(struct ctl *ctl)
 {
 	struct pn_event_filter filter = filter_of(ctl, CTL_LIST_LIMIT);
+	struct pn_error error = { .text = "" };
 	struct listing listing;
 	int r = CTL_REFUSED;
 
 	if (listing_open(&listing, ctl) == 0)
-		r = query_events(ctl, &filter, &listing);
+		r = query_events(ctl, &filter, &listing, NULL, &error);
 	if (r == CTL_DONE && !ctl->args.json && listing.rows == 0)
 		(void)fprintf(stderr, "no events%s\n",
 		    ctl->args.tenant || ctl->args.type || ctl->args.key ||
@@ -251,14 +259,66 @@ ctl_events_list(struct ctl *ctl)
 	return r;
 }
 
-/* Polls for ever; ends by a signal or a fault. */
+static void
+pause_ms(long ms)
+{
+	const struct timespec pause = { .tv_sec = ms / 1000,
+		.tv_nsec = ms % 1000 * 1000000 };
+
+	(void)nanosleep(&pause, NULL);
+}
+
+/* Waits until the database takes a connection again, for ever. */
+static void
+reconnect(struct ctl *ctl, const struct pn_error *why)
+{
+	struct pn_error error;
+	int r;
+
+	ctl_complain("database: %s; trying again until it answers", why->text);
+	do {
+		pn_query_close(ctl->query);
+		ctl->query = NULL;
+		pause_ms(RECONNECT_MS);
+		error.text[0] = '\0';
+		r = pn_query_open(ctl->dsn, &ctl->query, &error);
+	} while (r < 0);
+	ctl_complain("the database answers again");
+}
+
+static bool
+is_gone(int r)
+{
+	return r == -ECONNRESET || r == -ECONNREFUSED || r == -ETIMEDOUT;
+}
+
+/* One look. A refusal that comes right after connecting is not one that
+ * connecting again would mend. */
+static int
+poll_once(struct ctl *ctl, const struct pn_event_filter *filter,
+    struct listing *listing, bool *is_fresh)
+{
+	struct pn_error error = { .text = "" };
+	int fault = 0;
+	int r = query_events(ctl, filter, listing, &fault, &error);
+
+	if (r == CTL_DONE && fault < 0 && *is_fresh && !is_gone(fault))
+		return ctl_database_complain(
+		    ctl->conf, ctl->dsn, fault, &error);
+	*is_fresh = fault < 0;
+	if (r == CTL_DONE && fault < 0)
+		reconnect(ctl, &error);
+	return r;
+}
+
+/* Polls for ever; ends by a signal or a fault that waiting does not mend. */
 static int
 follow(struct ctl *ctl, struct listing *listing, int64_t from_seq)
 {
-	const struct timespec pause = { .tv_nsec = POLL_MS * 1000000L };
 	struct pn_event_filter filter = filter_of(ctl, 0);
 	int64_t settled = from_seq, mark = from_seq;
 	int64_t marked_us = pn_clock_monotonic_us();
+	bool is_fresh = false;
 	int r;
 
 	filter.newest_first = false;
@@ -277,10 +337,10 @@ follow(struct ctl *ctl, struct listing *listing, int64_t from_seq)
 		 * may be missed, but none is shown twice. */
 		if (listing->last_seq - settled > SHOWN_MAX / 2)
 			filter.after_seq = listing->last_seq - SHOWN_MAX / 2;
-		r = query_events(ctl, &filter, listing);
+		r = poll_once(ctl, &filter, listing, &is_fresh);
 		if (r != CTL_DONE)
 			return r;
-		(void)nanosleep(&pause, NULL);
+		pause_ms(POLL_MS);
 	}
 }
 
@@ -288,6 +348,7 @@ int
 ctl_events_tail(struct ctl *ctl)
 {
 	struct pn_event_filter filter = filter_of(ctl, CTL_TAIL_LIMIT);
+	struct pn_error error = { .text = "" };
 	struct listing listing;
 	int r = CTL_REFUSED;
 
@@ -301,7 +362,7 @@ ctl_events_tail(struct ctl *ctl)
 				listing.shown[i] = -1;
 		}
 		if (!ctl->args.follow || listing.shown != NULL)
-			r = query_events(ctl, &filter, &listing);
+			r = query_events(ctl, &filter, &listing, NULL, &error);
 	}
 	if (r == CTL_DONE && ctl->args.follow)
 		r = follow(ctl, &listing, listing.last_seq);

@@ -22,7 +22,7 @@ print_row(FILE *out, const struct ctl_command *command)
 	char title[64];
 
 	ctl_command_title(command, title, sizeof(title));
-	(void)fprintf(out, "  %-14s %s\n", title, command->summary);
+	(void)fprintf(out, "  %-20s  %s\n", title, command->summary);
 }
 
 void

@@ -140,6 +140,23 @@ ctl_add_number(struct pn_buf *out, const char *name, int64_t value)
 	pn_buf_printf(out, "%lld", (long long)value);
 }
 
+void
+ctl_add_bool(struct pn_buf *out, const char *name, bool value)
+{
+	add_name(out, name);
+	pn_buf_add_text(out, value ? "true" : "false");
+}
+
+void
+ctl_add_time_member(struct pn_buf *out, const char *name, int64_t us)
+{
+	char text[PN_MOMENT_TEXT_BYTES] = "";
+
+	if (us != PN_MOMENT_NONE)
+		pn_moment_format_rfc3339(us, text);
+	ctl_add_member(out, name, pn_str_from(text));
+}
+
 /* Decimals of a currency: two but for these (ISO 4217). */
 static unsigned
 currency_decimals(struct pn_str currency)

@@ -37,6 +37,9 @@ void ctl_add_clean(struct pn_buf *out, struct pn_str text);
  * comes right behind `{`. */
 void ctl_add_member(struct pn_buf *out, const char *name, struct pn_str text);
 void ctl_add_number(struct pn_buf *out, const char *name, int64_t value);
+/* As a time or null for PN_MOMENT_NONE. */
+void ctl_add_time_member(struct pn_buf *out, const char *name, int64_t us);
+void ctl_add_bool(struct pn_buf *out, const char *name, bool value);
 /* "88.88 CNY", by the currency's number of decimals. */
 void ctl_add_money(struct pn_buf *out, int64_t minor, struct pn_str currency);
 /* 2026-03-01T02:00:05Z, or "" for PN_MOMENT_NONE */
@@ -53,6 +56,8 @@ void ctl_table_free(struct ctl_table *table);
 void ctl_table_freep(struct ctl_table **table);
 /* The next cell of the row that is being filled; cleaned. 0 or -ENOMEM. */
 int ctl_table_cell(struct ctl_table *table, struct pn_str text) PN_MUSTCHECK;
+int ctl_table_number(struct ctl_table *table, int64_t value) PN_MUSTCHECK;
+int ctl_table_time(struct ctl_table *table, int64_t us) PN_MUSTCHECK;
 /* Appends the rows so far to out (with titles the first time) and drops them;
  * the widths stay. */
 void

@@ -10,8 +10,11 @@
 
 #include <assert.h>
 #include <errno.h>
+#include <inttypes.h>
 #include <stdlib.h>
 #include <wchar.h>
+
+#include "paynotify/moment.h"
 
 struct ctl_table {
 	const char *const *titles;
@@ -107,6 +110,25 @@ ctl_table_cell(struct ctl_table *table, struct pn_str text)
 	if (width > table->widths[column])
 		table->widths[column] = width;
 	return 0;
+}
+
+int
+ctl_table_number(struct ctl_table *table, int64_t value)
+{
+	char text[24];
+
+	(void)snprintf(text, sizeof(text), "%" PRId64, value);
+	return ctl_table_cell(table, pn_str_from(text));
+}
+
+int
+ctl_table_time(struct ctl_table *table, int64_t us)
+{
+	char text[PN_MOMENT_TEXT_BYTES] = "";
+
+	if (us != PN_MOMENT_NONE)
+		pn_moment_format_rfc3339(us - us % PN_SECOND_US, text);
+	return ctl_table_cell(table, pn_str_from(text));
 }
 
 size_t

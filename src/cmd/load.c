@@ -4,12 +4,14 @@
  *
  * The configuration's own layer knows options as text and number; what is an
  * address is for http to say, what is a connection string for store, what is a
- * key for the providers. They come together only here.
+ * key for the providers, what is an endpoint for deliver. They come together
+ * only here.
  *
  * It deliberately opens nothing: no address is bound, no database asked.
  */
 #include "load.h"
 
+#include "paynotify/deliver.h"
 #include "paynotify/server.h"
 #include "paynotify/store.h"
 
@@ -69,6 +71,8 @@ cmd_load(const char *path, struct pn_conf **ret_conf,
 		r = check_listen(&conf->admin.listen, true, ret_error);
 	if (r == 0)
 		r = cmd_check_database(conf, ret_error);
+	if (r == 0)
+		r = pn_deliver_check(conf, ret_error);
 	if (r == 0)
 		r = pn_ingest_open(conf, ret_ingest, ret_error);
 	if (r < 0)

@@ -18,6 +18,7 @@
 #include <locale.h>
 #include <string.h>
 
+#include "paynotify/deliveries.h"
 #include "paynotify/moment.h"
 #include "paynotify/xml.h"
 
@@ -30,6 +31,8 @@
 	(CTL_BIT(CTL_OPT_TENANT) | CTL_BIT(CTL_OPT_TYPE) |         \
 	    CTL_BIT(CTL_OPT_KEY) | CTL_BIT(CTL_OPT_OUT_TRADE_NO) | \
 	    CTL_BIT(CTL_OPT_SINCE) | CTL_BIT(CTL_OPT_LIMIT))
+/* Who did it, and why. */
+#define RECORD  (CTL_BIT(CTL_OPT_REASON) | CTL_BIT(CTL_OPT_ACTOR))
 #define SENDING (CTL_BIT(CTL_OPT_TO) | CTL_BIT(CTL_OPT_TIMEOUT))
 
 const struct ctl_command ctl_commands[] = {
@@ -168,6 +171,118 @@ const struct ctl_command ctl_commands[] = {
 	    .summary = "one row a request with its verdict, newest first",
 	    .details = "",
 	},
+	{
+	    .group = "consumers",
+	    .name = "list",
+	    .options = COMMON,
+	    .need = CTL_NEEDS_DATABASE,
+	    .run = ctl_consumers_list,
+	    .summary = "who gets events, and how far each has come",
+	    .details =
+		"An endpoint of [deliver NAME] is pushed to; an application "
+		"that called\npaynotify.register_consumer() pulls. BEHIND "
+		"counts events that it has not\nclaimed yet, those for "
+		"others among them.\n",
+	},
+	{
+	    .group = "deliveries",
+	    .name = "list",
+	    .options = COMMON | CTL_BIT(CTL_OPT_CONSUMER) |
+		       CTL_BIT(CTL_OPT_STATE) | CTL_BIT(CTL_OPT_TENANT) |
+		       CTL_BIT(CTL_OPT_LIMIT),
+	    .need = CTL_NEEDS_DATABASE,
+	    .run = ctl_deliveries_list,
+	    .summary = "the consumers, and what is not handed off, oldest "
+		       "first",
+	    .details =
+		"leased: in flight. waiting: behind an earlier event of its "
+		"order. retry: it\nfailed, or its lease ended, and it will "
+		"be tried again. dead: given up, until\nit is redelivered or "
+		"skipped. What nobody has claimed yet is counted as BEHIND.\n"
+		"With --json the deliveries alone; `consumers list` has the "
+		"rest.\n",
+	},
+	{
+	    .group = "deliveries",
+	    .name = "show",
+	    .operands = "ID|KEY|SEQ",
+	    .operand_min = 1,
+	    .operand_max = 1,
+	    .options = COMMON,
+	    .need = CTL_NEEDS_DATABASE,
+	    .run = ctl_deliveries_show,
+	    .summary = "where one event stands, and every attempt to push it",
+	    .details = "",
+	},
+	{
+	    .group = "deliveries",
+	    .name = "redeliver",
+	    .operands = "[EVENT...]",
+	    .operand_max = CTL_COUNT_MAX,
+	    .options = COMMON | RECORD | CTL_BIT(CTL_OPT_CONSUMER) |
+		       CTL_BIT(CTL_OPT_STATE),
+	    .required = CTL_BIT(CTL_OPT_REASON),
+	    .need = CTL_NEEDS_WRITING,
+	    .run = ctl_deliveries_redeliver,
+	    .summary = "hand events over once more, done or dead",
+	    .details =
+		"EVENT is an id (evt_...), a key or a sequence number; or "
+		"--state dead for all\nthat were given up. They go at once, "
+		"beside their order, with the same\nwebhook-id and "
+		"webhook-redelivery: true.\n",
+	},
+	{
+	    .group = "deliveries",
+	    .name = "skip",
+	    .operands = "[EVENT...]",
+	    .operand_max = CTL_COUNT_MAX,
+	    .options = COMMON | RECORD | CTL_BIT(CTL_OPT_CONSUMER) |
+		       CTL_BIT(CTL_OPT_STATE),
+	    .required = CTL_BIT(CTL_OPT_REASON),
+	    .need = CTL_NEEDS_WRITING,
+	    .run = ctl_deliveries_skip,
+	    .summary = "give events up: never handed over, their orders go on",
+	    .details = "EVENT as for redeliver; or --state dead for all that "
+		       "were given up.\n",
+	},
+	{
+	    .group = "deliveries",
+	    .name = "pause",
+	    .operands = "CONSUMER",
+	    .operand_min = 1,
+	    .operand_max = 1,
+	    .options = COMMON | RECORD,
+	    .required = CTL_BIT(CTL_OPT_REASON),
+	    .need = CTL_NEEDS_WRITING,
+	    .run = ctl_deliveries_pause,
+	    .summary = "hand nothing to a consumer until it is resumed",
+	    .details = "What is in flight ends as it would. Events are "
+		       "recorded as ever, and wait.\n",
+	},
+	{
+	    .group = "deliveries",
+	    .name = "resume",
+	    .operands = "CONSUMER",
+	    .operand_min = 1,
+	    .operand_max = 1,
+	    .options = COMMON | RECORD,
+	    .need = CTL_NEEDS_WRITING,
+	    .run = ctl_deliveries_resume,
+	    .summary = "go on with a consumer that is paused or disabled",
+	    .details = "An endpoint is disabled by answering 410.\n",
+	},
+	{
+	    .group = "order",
+	    .name = "show",
+	    .operands = "OUT_TRADE_NO",
+	    .operand_min = 1,
+	    .operand_max = 1,
+	    .options = COMMON | CTL_BIT(CTL_OPT_TENANT),
+	    .need = CTL_NEEDS_DATABASE,
+	    .run = ctl_order_show,
+	    .summary = "one order's timeline: receipts, events, deliveries",
+	    .details = "",
+	},
 };
 
 size_t
@@ -284,7 +399,7 @@ open_needs(struct ctl *ctl)
 
 	if (need == CTL_NEEDS_ACCOUNT)
 		return open_account(ctl);
-	if (need != CTL_NEEDS_CONFIG && need != CTL_NEEDS_DATABASE)
+	if (need < CTL_NEEDS_CONFIG)
 		return CTL_DONE;
 	r = pn_conf_load(ctl->args.config, NULL, &ctl->conf, &error);
 	if (r == 0)
@@ -300,6 +415,8 @@ open_needs(struct ctl *ctl)
 		       : ctl->conf->database.dsn;
 	if (need == CTL_NEEDS_DATABASE)
 		r = pn_query_open(ctl->dsn, &ctl->query, &error);
+	else if (need == CTL_NEEDS_WRITING)
+		r = pn_query_open_writable(ctl->dsn, &ctl->query, &error);
 	if (r < 0)
 		return ctl_database_complain(ctl->conf, ctl->dsn, r, &error);
 	return CTL_DONE;

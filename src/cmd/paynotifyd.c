@@ -5,8 +5,19 @@
  *
  * Opened in an order in which each part can rely on the ones before, closed in
  * reverse: the accounts, the store (which connects in the background and never
- * holds up the start), the server that submits to it, the admin port. The server
- * is closed before the store, so that whatever was submitted gets its answer.
+ * holds up the start), the server that submits to it, the admin port, the
+ * deliverer. The server is closed before the store, so that whatever was
+ * submitted gets its answer. The deliverer is opened last, since it pushes at
+ * once and what could still fail - an address in use - had better fail before;
+ * and closed first, since what is in flight may take seconds, during which the
+ * server goes on receiving: the port is closed for as short as can be.
+ *
+ * A role is a part of that. `deliver` starts no server, but opens the store all
+ * the same: /readyz asks it whether the database is there and its schema right.
+ * The janitor runs where events are received, and not in `deliver`: what it
+ * keeps up (partitions made ahead, keys moved out of the hot tier) is what
+ * receiving stands on, and its rights are the receiver's. A process that only
+ * delivers needs none, because each claim tends its own consumer.
  *
  * SIGTERM, SIGINT and SIGHUP are blocked before the first thread exists, so that
  * every thread inherits the mask and only sigwait() here ever sees them. SIGPIPE
@@ -31,9 +42,11 @@
 
 #include "paynotify/admin.h"
 #include "paynotify/conf.h"
+#include "paynotify/deliver.h"
 #include "paynotify/ingest.h"
 #include "paynotify/log.h"
 #include "paynotify/moment.h"
+#include "paynotify/net.h"
 #include "paynotify/server.h"
 #include "paynotify/service.h"
 #include "paynotify/store.h"
@@ -50,31 +63,56 @@ static const int64_t first_connection_us = PN_SECOND_US;
 /* A stop waits this long for requests that are still being read, beyond what
  * commit_timeout allows to those that wait for the database. */
 static const int64_t read_grace_us = 5 * PN_SECOND_US;
+/* And before that for pushes that are in flight: as long as the slowest endpoint
+ * may take, but never longer than this. What is cut off is pushed again. With
+ * the rest it stays below the unit's TimeoutStopSec. */
+static const int64_t push_grace_us_max = 10 * PN_SECOND_US;
 
 enum { MALLOC_ARENAS = 4 }; /* one per core and some; not eight per core */
 
+/* What a process does: bits. */
+enum role {
+	ROLE_RECEIVE = 1,
+	ROLE_DELIVER = 2,
+	ROLE_ALL = ROLE_RECEIVE | ROLE_DELIVER,
+};
+
+static const struct role_name {
+	const char *name;
+	enum role role;
+} role_names[] = {
+	{ "all", ROLE_ALL },
+	{ "receive", ROLE_RECEIVE },
+	{ "deliver", ROLE_DELIVER },
+};
+
 struct arguments {
 	const char *config;
+	enum role role;
 	bool check;
 };
 
 /* What is open, in order. */
 struct program {
+	enum role role;
 	struct pn_conf *conf;
 	struct pn_ingest *ingest;
 	struct pn_store *store;
 	struct pn_server *server;
 	struct pn_admin *admin;
+	struct pn_deliver *deliver;
 };
 
 /* -- arguments ------------------------------------------------------------------- */
 
 static const char usage[] =
-    "usage: paynotifyd [-c FILE] [--role all|receive] [--check]\n"
+    "usage: paynotifyd [-c FILE] [--role all|receive|deliver] "
+    "[--check]\n"
     "       paynotifyd --version | --help\n"
     "  -c, --config FILE  the configuration (default "
     "/etc/paynotifyd/paynotifyd.conf)\n"
-    "      --role ROLE    what this process does: all (default) or receive\n"
+    "      --role ROLE    what this process does: all (default), receive\n"
+    "                     or deliver\n"
     "      --check        check the configuration and every key, and exit\n"
     "      --version      print the version and those of the libraries\n"
     "      --help         print this\n";
@@ -83,8 +121,10 @@ static const char usage[] =
 static void
 print_version(void)
 {
-	(void)printf("paynotifyd %s\nlibmicrohttpd %s\nbuilt with %s\n",
-	    PN_VERSION, pn_server_library_version(), PN_LIBRARIES);
+	(void)printf(
+	    "paynotifyd %s\nlibmicrohttpd %s\nlibcurl %s\nbuilt with %s\n",
+	    PN_VERSION, pn_server_library_version(), pn_net_library_version(),
+	    PN_LIBRARIES);
 }
 
 static int
@@ -95,16 +135,14 @@ usage_error(const char *what, const char *value)
 }
 
 static int
-check_role(const char *role)
+parse_role(const char *name, enum role *ret_role)
 {
-	if (strcmp(role, "all") == 0 || strcmp(role, "receive") == 0)
-		return -1;
-	if (strcmp(role, "deliver") != 0)
-		return usage_error("unknown role", role);
-	(void)fprintf(stderr,
-	    "paynotifyd: this build does not deliver yet: events are in"
-	    " paynotify.events; use --role receive\n");
-	return EXIT_USAGE;
+	for (size_t i = 0; i < PN_COUNT(role_names); i++)
+		if (strcmp(name, role_names[i].name) == 0) {
+			*ret_role = role_names[i].role;
+			return -1;
+		}
+	return usage_error("unknown role", name);
 }
 
 /* The exit status, or -1 to go on. */
@@ -122,13 +160,13 @@ parse_arguments(int argc, char **argv, struct arguments *ret)
 	};
 	int option, r = -1;
 
-	*ret = (struct arguments){ .config = default_config };
+	*ret = (struct arguments){ .config = default_config, .role = ROLE_ALL };
 	while (r < 0 && (option = getopt_long(
 			     argc, argv, "c:Vh", options, NULL)) != -1) {
 		switch (option) {
 		case 'c': ret->config = optarg; break;
 		case OPT_CHECK: ret->check = true; break;
-		case OPT_ROLE: r = check_role(optarg); break;
+		case OPT_ROLE: r = parse_role(optarg, &ret->role); break;
 		case 'V':
 		case OPT_VERSION: print_version(); return EXIT_OK;
 		case 'h':
@@ -173,6 +211,12 @@ raise_descriptor_limit(void)
 
 /* -- open, run, close ------------------------------------------------------------------ */
 
+static bool
+is(const struct program *program, enum role role)
+{
+	return (program->role & role) != 0;
+}
+
 static int
 open_store(struct program *program, struct pn_error *ret_error)
 {
@@ -190,7 +234,16 @@ open_store(struct program *program, struct pn_error *ret_error)
 	};
 	int r;
 
-	options.keys = pn_ingest_keys(program->ingest, &options.key_count);
+	if (is(program, ROLE_RECEIVE)) {
+		options.keys =
+		    pn_ingest_keys(program->ingest, &options.key_count);
+	} else {
+		/* Only asked whether the database is there: one connection,
+		 * and nothing that a deliverer's role may not do. */
+		options.writers = 1;
+		options.require_sync = false;
+		options.janitor = false;
+	}
 	r = pn_store_open(&options, &program->store, ret_error);
 	if (r == 0)
 		pn_ingest_set_store(program->ingest, program->store);
@@ -198,25 +251,62 @@ open_store(struct program *program, struct pn_error *ret_error)
 }
 
 static int
+open_admin(struct program *program, struct pn_error *ret_error)
+{
+	int r = pn_admin_open(
+	    program->conf, program->store, &program->admin, ret_error);
+
+	if (r == -EADDRINUSE && program->role != ROLE_ALL)
+		return pn_error_prefix(ret_error, r,
+		    "[admin] listen is in use, maybe by the other role's "
+		    "process: each on a host needs an address of its own (see "
+		    "ROLES in paynotifyd(8)): ");
+	return r;
+}
+
+static int
 open_program(struct program *program, struct pn_error *ret_error)
 {
-	int r = open_store(program, ret_error);
+	bool pushes =
+	    is(program, ROLE_DELIVER) && program->conf->deliver_count > 0;
+	int r;
 
-	if (r == 0)
+	/* libcurl wants to be initialised before there are threads. */
+	if (pushes && pn_net_init() < 0)
+		return pn_error_set(
+		    ret_error, -EIO, "could not initialise libcurl");
+	r = open_store(program, ret_error);
+	if (r == 0 && is(program, ROLE_RECEIVE))
 		r = pn_server_open(program->conf, program->ingest,
 		    &program->server, ret_error);
 	if (r == 0)
-		r = pn_admin_open(
-		    program->conf, program->store, &program->admin, ret_error);
+		r = open_admin(program, ret_error);
+	if (r == 0 && pushes)
+		r = pn_deliver_open(
+		    program->conf, &program->deliver, ret_error);
 	return r;
+}
+
+static int64_t
+push_grace_us(const struct pn_conf *conf)
+{
+	int64_t grace_us = 0;
+
+	for (size_t i = 0; i < conf->deliver_count; i++)
+		if (conf->delivers[i].timeout_us > grace_us)
+			grace_us = conf->delivers[i].timeout_us;
+	return grace_us < push_grace_us_max ? grace_us : push_grace_us_max;
 }
 
 static void
 close_program(struct program *program)
 {
-	int64_t commit_us =
-	    program->conf == NULL ? 0 : program->conf->server.commit_timeout_us;
+	int64_t commit_us;
 
+	if (program->conf == NULL)
+		return; /* comes first: then nothing else was opened */
+	commit_us = program->conf->server.commit_timeout_us;
+	pn_deliver_close(program->deliver, push_grace_us(program->conf));
 	pn_admin_close(program->admin);
 	pn_server_close(program->server, read_grace_us + commit_us);
 	if (program->store != NULL)
@@ -225,16 +315,33 @@ close_program(struct program *program)
 	pn_conf_free(program->conf);
 }
 
+/* "listening on 127.0.0.1:8600; 2 accounts; 1 endpoint; database is ready" */
 static void
 announce(const struct program *program)
 {
-	char health[256] = "";
+	size_t accounts = program->conf->account_count;
+	size_t endpoints = program->conf->deliver_count;
+	char health[256] = "", receives[512] = "", delivers[64] = "";
 
 	pn_store_wait_first(program->store, first_connection_us);
 	(void)pn_store_health(program->store, health, sizeof(health));
-	pn_log_info("listening on %s; %zu accounts; %s",
-	    pn_server_listening(program->server), program->conf->account_count,
-	    health);
+	if (is(program, ROLE_RECEIVE))
+		(void)snprintf(receives, sizeof(receives),
+		    "listening on %s; %zu account%s; ",
+		    pn_server_listening(program->server), accounts,
+		    accounts == 1 ? "" : "s");
+	if (is(program, ROLE_DELIVER))
+		(void)snprintf(delivers, sizeof(delivers), "%s%zu endpoint%s; ",
+		    is(program, ROLE_RECEIVE) ? "" : "delivering to ",
+		    endpoints, endpoints == 1 ? "" : "s");
+	pn_log_info("%s%s%s", receives, delivers, health);
+	if (program->role == ROLE_DELIVER && endpoints == 0)
+		pn_log_warning("nothing to do: the configuration has no "
+			       "[deliver NAME] section");
+	else if (program->role == ROLE_RECEIVE && endpoints > 0)
+		pn_log_notice("events for %zu endpoint%s wait for a process "
+			      "with --role deliver",
+		    endpoints, endpoints == 1 ? "" : "s");
 	pn_service_ready(health);
 }
 
@@ -250,6 +357,18 @@ wait_for_stop(const sigset_t *signals)
 	return number;
 }
 
+/* What is allowed but hardly meant, one a line. */
+static void
+log_warnings(const struct pn_conf *conf)
+{
+	struct pn_str rest = pn_str_from(conf->warnings), line;
+
+	while (rest.data != NULL && rest.len > 0) {
+		line = pn_str_split(&rest, '\n');
+		pn_log_warning(PN_STR_FMT, PN_STR_ARG(line));
+	}
+}
+
 /* Opens everything, waits for a signal. */
 static int
 serve(struct program *program, const sigset_t *signals)
@@ -259,6 +378,7 @@ serve(struct program *program, const sigset_t *signals)
 
 	if (geteuid() == 0)
 		pn_log_warning("running as root: give it a user of its own");
+	log_warnings(program->conf);
 	raise_descriptor_limit();
 	if (open_program(program, &error) < 0) {
 		pn_log_err("%s", error.text);
@@ -274,7 +394,7 @@ serve(struct program *program, const sigset_t *signals)
 static int
 run(const struct arguments *arguments)
 {
-	struct program program = { .conf = NULL };
+	struct program program = { .role = arguments->role };
 	struct pn_error error = { .text = "" };
 	sigset_t signals;
 	int r, status = EXIT_OK;
@@ -285,6 +405,8 @@ run(const struct arguments *arguments)
 		(void)fprintf(stderr, "%s\n", error.text);
 		status = r == -ENOMEM ? EXIT_REFUSED : EXIT_BAD_CONFIG;
 	} else if (arguments->check) {
+		if (program.conf->warnings != NULL)
+			(void)fprintf(stderr, "%s\n", program.conf->warnings);
 		(void)puts("configuration OK");
 	} else {
 		status = serve(&program, &signals);

@@ -236,6 +236,36 @@ test_live__9_tail_follows() {
     json '[.[1:][].out_trade_no] == ["F1", "LATE", "F2"]'
 }
 
+# Who watches over night must not find out in the morning that the database was
+# restarted at two; but what waiting cannot mend ends it.
+test_live__9b_tail_waits_for_the_database() {
+    local tail
+    "$ctl" events tail -c "$conf" --json --follow --limit 1 >"$work/tail2" 2>"$work/tail2.err" &
+    tail=$!
+    wait_for test -s "$work/tail2"
+    pg_ctl_ -m fast -w stop >/dev/null
+    wait_for grep -q 'paynotifyctl: database: .*trying again' "$work/tail2.err"
+    pg_resume
+    wait_for grep -q 'database answers again' "$work/tail2.err"
+    recorded() {
+        trigger --account alipay/shop1 --out-trade-no N1 payment.succeeded
+        [ "$status" = 0 ]
+    }
+    wait_for recorded # the daemon has to come back too
+    wait_for grep -q '"N1"' "$work/tail2"
+    same "$(wc -l <"$work/tail2.err")" 2
+    out=$(<"$work/tail2") status=0
+    json '[.[].seq] | length == 2 and . == (sort | unique)'
+    grep -q geheim "$work/tail2.err" && wrong 'the password is shown'
+    psql -qX -c 'ALTER TABLE paynotify.event_log RENAME TO away'
+    ended() { ! kill -0 "$tail" 2>/dev/null; }
+    wait_for ended || kill "$tail"
+    wait "$tail"
+    same $? 1
+    psql -qX -c 'ALTER TABLE paynotify.away RENAME TO event_log'
+    grep -q 'paynotifyctl db migrate' "$work/tail2.err" || wrong 'it is not said what to do'
+}
+
 test_live__a_receipts_tell_of_every_request() {
     local n
     receipts --out-trade-no F1; exits 0

@@ -33,7 +33,7 @@ test_cmd__usage_errors_exit_2_and_say_where_help_is() {
     run "$ctl" events list -c "$conf" --limit -1; exits 2; complains 'from 0 to'
     run "$ctl" events show -c "$conf"; exits 2; complains 'needs ID'
     # what later releases bring is refused, not ignored
-    for c in stats doctor quarantine deliveries tenants keys order evidence; do
+    for c in stats doctor quarantine tenants keys evidence; do
         run "$ctl" $c; exits 2
     done
     same "$out" ''
@@ -44,7 +44,7 @@ test_cmd__version_and_help_exit_0_on_stdout() {
     run "$ctl" --version; exits 0; silent; says '^paynotifyctl [0-9]+\.[0-9]+\.[0-9]+$'
     run "$ctl" --help; exits 0; silent; says 'config check'
     run "$ctl" events --help; exits 0; silent; says 'events tail'
-    same "$(commands | wc -l)" 10
+    same "$(commands | wc -l)" 18
     while read -r c; do
         # shellcheck disable=SC2086
         run "$ctl" $c --help; exits 0; silent
@@ -67,7 +67,7 @@ test_cmd__the_manual_has_every_command_and_option() {
 test_cmd__config_check_says_ok_or_where_it_is_wrong() {
     run "$ctl" config check -c "$conf"; exits 0; silent; same "$out" 'configuration OK: 4 accounts'
     run "$ctl" config check -c "$conf" --json; exits 0
-    json '.[0] == {"ok": true, "error": null, "accounts": 4}'
+    json '.[0] == {"ok": true, "error": null, "accounts": 4, "endpoints": 0, "warnings": null}'
     make_conf "$work/bad.conf" '[server]' 'threds = 1'
     run "$ctl" config check -c "$work/bad.conf"; exits 78; same "$out" ''
     complains 'bad\.conf:2: .*threds'
@@ -80,7 +80,9 @@ test_cmd__config_check_says_ok_or_where_it_is_wrong() {
     run "$ctl" config check -c "$work/broken/c.conf"; exits 78; complains 'c\.conf:[0-9]+: '
     # every other command says the same
     for c in 'db migrate' 'db status' 'events list' 'events tail' 'events show 1' 'receipts list' \
-        'replay c' 'trigger --account alipay/shop1 payment.succeeded' \
+        'consumers list' 'deliveries list' 'deliveries show 1' 'deliveries skip 1 --reason x' \
+        'deliveries redeliver 1 --reason x' 'deliveries pause x --reason x' 'deliveries resume x' \
+        'order show 1' 'replay c' 'trigger --account alipay/shop1 payment.succeeded' \
         'verify --account alipay/shop1 c'; do
         # shellcheck disable=SC2086
         run "$ctl" $c -c "$work/none.conf"; exits 78; complains 'none\.conf'
@@ -153,8 +155,8 @@ test_cmd__the_sample_configuration_loads() {
     sed -E 's/^;([a-z_0-9]+ = )/\1/; s/^test = no/test = yes/' "$d/as_is.conf" >"$d/all.conf"
     chmod 600 "$d"/*.conf
     grep -q '^;[a-z_0-9]* = ' "$d/all.conf" && wrong 'an option is still commented out'
-    run "$ctl" config check -c "$d/as_is.conf"; exits 0; same "$out" 'configuration OK: 2 accounts'
-    run "$ctl" config check -c "$d/all.conf"; exits 0; same "$out" 'configuration OK: 2 accounts'
+    run "$ctl" config check -c "$d/as_is.conf"; exits 0; same "$out" 'configuration OK: 2 accounts, 1 endpoint'
+    run "$ctl" config check -c "$d/all.conf"; exits 0; same "$out" 'configuration OK: 2 accounts, 1 endpoint'
 }
 
 # Only test accounts may be signed for.

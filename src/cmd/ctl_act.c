@@ -1,0 +1,244 @@
+/*
+ * `deliveries redeliver|skip|pause|resume`: what an operator does about the
+ * hand-off. Each is written down with who and why (paynotify.delivery_actions).
+ *
+ * Several events are several transactions: one that is refused - it is in flight
+ * at this moment, say - keeps none of the others back, is told, and makes the
+ * exit code 1. With --state it is some hundred a transaction, up to the first
+ * that is refused; asking again goes on.
+ *
+ * Who: --actor, else whoever is behind sudo, else who is logged in. It is a note
+ * among colleagues, not a proof: whoever may run this may claim any name.
+ */
+#include "ctl.h"
+
+#include <pwd.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "paynotify/deliveries.h"
+
+/* As the commands are called. */
+static const char *const verbs[] = {
+	[PN_ACTION_REDELIVER] = "redeliver",
+	[PN_ACTION_SKIP] = "skip",
+	[PN_ACTION_PAUSE] = "pause",
+	[PN_ACTION_RESUME] = "resume",
+};
+
+/* Where no reason is asked for. */
+static const char no_reason[] = "none given";
+
+struct acting {
+	struct ctl *ctl;
+	struct pn_action action;
+	struct pn_buf consumer, actor; /* what action points to */
+	struct pn_buf out;
+	int exit;
+};
+
+static void
+find_actor(const struct ctl_args *args, struct pn_buf *ret_actor)
+{
+	static const char *const variables[] = { "SUDO_USER", "LOGNAME" };
+	const char *name = args->actor;
+	struct passwd entry, *found = NULL;
+	char text[4096];
+
+	for (size_t i = 0; name == NULL && i < PN_COUNT(variables); i++) {
+		name = getenv(variables[i]);
+		if (name != NULL &&
+		    (name[0] == '\0' || !pn_str_is_utf8(pn_str_from(name))))
+			name = NULL;
+	}
+	if (name == NULL &&
+	    getpwuid_r(getuid(), &entry, text, sizeof(text), &found) == 0 &&
+	    found != NULL)
+		name = found->pw_name;
+	if (name != NULL)
+		pn_buf_add_text(ret_actor, name);
+	else
+		pn_buf_printf(ret_actor, "uid %lu", (unsigned long)getuid());
+}
+
+/* -- telling ----------------------------------------------------------------- */
+
+static void
+add_json(struct pn_buf *out, const struct pn_action *action, int64_t count,
+    const char *error)
+{
+	pn_buf_add_char(out, '{');
+	ctl_add_member(out, "action", pn_str_from(verbs[action->action]));
+	ctl_add_member(out, "consumer", pn_str_from(action->consumer));
+	ctl_add_member(out, "event", pn_str_from(action->event));
+	ctl_add_member(out, "state", pn_str_from(action->state));
+	ctl_add_number(out, "count", count);
+	ctl_add_member(out, "actor", pn_str_from(action->actor));
+	ctl_add_member(out, "reason", pn_str_from(action->reason));
+	ctl_add_member(out, "error", pn_str_from(error));
+	pn_buf_add_text(out, "}\n");
+}
+
+static void
+add_text(struct pn_buf *out, const struct pn_action *action, int64_t count)
+{
+	if (action->event != NULL)
+		ctl_add_clean(out, pn_str_from(action->event));
+	else if (action->state != NULL)
+		pn_buf_printf(out, "%lld %s event%s", (long long)count,
+		    action->state, count == 1 ? "" : "s");
+	else
+		ctl_add_clean(out, pn_str_from(action->consumer));
+	switch (action->action) {
+	case PN_ACTION_REDELIVER:
+		pn_buf_printf(out, ": once more to %s\n", action->consumer);
+		break;
+	case PN_ACTION_SKIP:
+		pn_buf_printf(out, ": skipped for %s\n", action->consumer);
+		break;
+	case PN_ACTION_PAUSE: pn_buf_add_text(out, ": paused\n"); break;
+	case PN_ACTION_RESUME: pn_buf_add_text(out, ": active\n"); break;
+	}
+}
+
+/* -- doing ------------------------------------------------------------------- */
+
+/* True when the next may be tried. */
+static bool
+act_once(struct acting *acting)
+{
+	struct ctl *ctl = acting->ctl;
+	struct pn_error error = { .text = "" };
+	int64_t count = 0;
+	int r = pn_query_act(ctl->query, &acting->action, &count, &error);
+
+	if (r < 0) {
+		acting->exit =
+		    ctl_database_complain(ctl->conf, ctl->dsn, r, &error);
+		return false;
+	}
+	if (r > 0) {
+		acting->exit = CTL_REFUSED;
+		ctl_complain("%s", error.text);
+	}
+	if (ctl->args.json)
+		add_json(&acting->out, &acting->action, count, error.text);
+	else if (r == 0)
+		add_text(&acting->out, &acting->action, count);
+	/* At once: it has been done, whatever becomes of the others. */
+	if (ctl_flush(&acting->out) != CTL_DONE)
+		acting->exit = CTL_REFUSED;
+	return true;
+}
+
+static int
+act_open(struct acting *acting, struct ctl *ctl, enum pn_delivery_action action)
+{
+	*acting = (struct acting){
+		.ctl = ctl,
+		.consumer = pn_buf_init(CTL_OUTPUT_BYTES_MAX),
+		.actor = pn_buf_init(CTL_OUTPUT_BYTES_MAX),
+		.out = pn_buf_init(CTL_OUTPUT_BYTES_MAX),
+	};
+	find_actor(&ctl->args, &acting->actor);
+	if (pn_buf_failed(&acting->actor)) {
+		ctl_complain("out of memory");
+		return CTL_REFUSED;
+	}
+	acting->action = (struct pn_action){
+		.action = action,
+		.actor = acting->actor.data,
+		.reason =
+		    ctl->args.reason != NULL ? ctl->args.reason : no_reason,
+	};
+	return CTL_DONE;
+}
+
+static void
+act_close(struct acting *acting)
+{
+	pn_buf_done(&acting->consumer);
+	pn_buf_done(&acting->actor);
+	pn_buf_done(&acting->out);
+}
+
+/* redeliver, skip: events, or all in a state */
+static int
+act_on_events(struct ctl *ctl, enum pn_delivery_action action)
+{
+	const struct ctl_args *args = &ctl->args;
+	struct acting acting;
+	bool go_on = true;
+	int r;
+
+	if ((args->operand_count > 0) == (args->state != NULL))
+		return ctl_usage(ctl->command,
+		    args->state == NULL ? "it needs EVENT, or --state dead"
+					: "give EVENT or --state, not both");
+	/* What is leased or waits changes while one looks. */
+	if (args->state != NULL && strcmp(args->state, "dead") != 0 &&
+	    strcmp(args->state, "retry") != 0)
+		return ctl_usage(ctl->command,
+		    "--state \"%s\": here it is dead or retry", args->state);
+	r = act_open(&acting, ctl, action);
+	if (r == CTL_DONE)
+		r = ctl_consumer_choose(ctl, &acting.consumer);
+	if (r == CTL_DONE) {
+		acting.action.consumer = acting.consumer.data;
+		acting.action.state = args->state;
+		if (args->state != NULL)
+			(void)act_once(&acting);
+		for (size_t i = 0; go_on && i < args->operand_count; i++) {
+			acting.action.event = args->operands[i];
+			go_on = act_once(&acting);
+		}
+		r = acting.exit;
+	}
+	act_close(&acting);
+	return r;
+}
+
+/* pause, resume */
+static int
+act_on_consumer(struct ctl *ctl, enum pn_delivery_action action)
+{
+	struct acting acting;
+	int r = act_open(&acting, ctl, action);
+
+	/* An operand, here; --consumer elsewhere. */
+	ctl->args.consumer = ctl->args.operands[0];
+	if (r == CTL_DONE)
+		r = ctl_consumer_choose(ctl, &acting.consumer);
+	if (r == CTL_DONE) {
+		acting.action.consumer = acting.consumer.data;
+		(void)act_once(&acting);
+		r = acting.exit;
+	}
+	act_close(&acting);
+	return r;
+}
+
+int
+ctl_deliveries_redeliver(struct ctl *ctl)
+{
+	return act_on_events(ctl, PN_ACTION_REDELIVER);
+}
+
+int
+ctl_deliveries_skip(struct ctl *ctl)
+{
+	return act_on_events(ctl, PN_ACTION_SKIP);
+}
+
+int
+ctl_deliveries_pause(struct ctl *ctl)
+{
+	return act_on_consumer(ctl, PN_ACTION_PAUSE);
+}
+
+int
+ctl_deliveries_resume(struct ctl *ctl)
+{
+	return act_on_consumer(ctl, PN_ACTION_RESUME);
+}
