@@ -117,7 +117,7 @@ test_handoff__3_lists_show_every_state_and_nothing_that_is_done() {
     ctl deliveries list --json --consumer ledger; json 'length == 6'
     ctl deliveries list --json --consumer leger; exits 1; same "$out" ''
     complains 'no consumer "leger"; there is ledger'
-    ctl deliveries list --state done; exits 2; complains 'leased, waiting, retry, dead'
+    ctl deliveries list --state 'done'; exits 2; complains 'leased, waiting, retry, dead'
 }
 
 test_handoff__4_show_tells_where_one_event_stands() {
