@@ -17,11 +17,15 @@
 
 #include "janitor_support.h"
 
+static const char LOOK[] = "BEGIN ISOLATION LEVEL REPEATABLE READ; SELECT 1";
+
+static const int64_t LIMIT_US = 500 * PN_MILLISECOND_US;
+
 static struct pn_store *
 usual_janitor(struct store_fixture *f)
 {
 	return janitor_new((struct pn_store_options){
-	    .dsn = f->dsn, .snapshot_limit_us = 500 * PN_MILLISECOND_US });
+	    .dsn = f->dsn, .snapshot_limit_us = LIMIT_US });
 }
 
 /* If it failed: events of an application that died would come back only when
@@ -74,6 +78,8 @@ test_upkeep__tells_of_an_old_snapshot_until_it_ends(void **state)
 	for (size_t i = 0; i < PN_COUNT(snapshot_cases); i++) {
 		c = &snapshot_cases[i];
 		(void)db(f->other, "%s", c->begin);
+		/* Who looks back to it as well, but came later. */
+		(void)db(f->db, "%s", LOOK);
 		/* Two transactions, so that it keeps something. */
 		(void)snprintf(trade, sizeof(trade), "t%zu", i);
 		assert_int_equal(put(f->store, trade, 100), PN_STORE_RECORDED);
@@ -83,6 +89,7 @@ test_upkeep__tells_of_an_old_snapshot_until_it_ends(void **state)
 		capture_wait(&capture, "keeps the hand-off's tables from being "
 				       "cleaned");
 		capture_wait(&capture, c->told);
+		(void)db(f->db, "COMMIT");
 		assert_true(pn_metric_get(PN_METRIC_OLDEST_SNAPSHOT) > 0);
 		(void)db(f->other, "%s", c->end);
 		capture_wait(&capture, "the old snapshot has ended");
@@ -96,7 +103,8 @@ static void
 test_upkeep__tells_of_no_snapshot_that_moves_on(void **state)
 {
 	struct store_fixture *f = *state;
-	int64_t until_us = pn_clock_monotonic_us() + 1500 * PN_MILLISECOND_US;
+	int64_t began_us = pn_clock_monotonic_us(), at_us = began_us, now_us;
+	int64_t longest_us = 0;
 	struct capture capture;
 	struct pn_store *store;
 	char trade[16];
@@ -104,18 +112,24 @@ test_upkeep__tells_of_no_snapshot_that_moves_on(void **state)
 
 	capture_begin(&capture);
 	store = usual_janitor(f);
-	/* Three limits long somebody looks, but never back to the same. */
-	for (int i = 0; pn_clock_monotonic_us() < until_us; i++) {
-		(void)db(f->other, "BEGIN ISOLATION LEVEL REPEATABLE READ; "
-				   "SELECT 1");
+	/* Four limits long somebody looks, but never back to the same. */
+	(void)db(f->db, "%s", LOOK);
+	for (int i = 0; at_us - began_us < 4 * LIMIT_US; i++) {
 		(void)snprintf(trade, sizeof(trade), "t%d", i);
 		assert_int_equal(put(store, trade, 100), PN_STORE_RECORDED);
-		(void)db(f->other, "COMMIT");
+		(void)db(i % 2 == 0 ? f->other : f->db, "%s", LOOK);
+		(void)db(i % 2 == 0 ? f->db : f->other, "COMMIT");
+		now_us = pn_clock_monotonic_us();
+		if (now_us - at_us > longest_us)
+			longest_us = now_us - at_us;
+		at_us = now_us;
 	}
 	pn_store_close(store, 0);
 	told = capture_has(&capture, "keeps the hand-off's tables");
 	capture_end(&capture);
-	assert_false(told);
+	/* A machine that stalls holds one as long as that: rightly told. */
+	if (longest_us < LIMIT_US / 2)
+		assert_false(told);
 }
 
 /* If it failed: one missing right would let keys, leases and partitions pile up
