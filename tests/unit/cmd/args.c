@@ -105,6 +105,38 @@ test_ctl_args__bad_values_are_usage(void **state)
 		    CTL_USAGE);
 }
 
+/* What goes into the record must be legible there, or be refused before anything
+ * is done. */
+static void
+test_ctl_args__what_is_recorded_is_text(void **state)
+{
+	static const char *const bad[] = { "", " \t", "\xff", "a\xc3" };
+	char line[CTL_REASON_BYTES_MAX + 2];
+	struct ctl_args a;
+
+	(void)state;
+	for (size_t i = 0; i < PN_COUNT(bad); i++) {
+		assert_int_equal(
+		    PARSE(&a, "-a", "x/y", "word", "--reason", bad[i]),
+		    CTL_USAGE);
+		assert_int_equal(
+		    PARSE(&a, "-a", "x/y", "word", "--actor", bad[i]),
+		    CTL_USAGE);
+	}
+	assert_int_equal(PARSE(&a, "-a", "x/y", "word", "--reason", "已修复",
+			     "--actor", "wang wei"),
+	    CTL_DONE);
+	assert_string_equal(a.reason, "已修复");
+	assert_string_equal(a.actor, "wang wei");
+	memset(line, 'x', sizeof(line));
+	line[CTL_REASON_BYTES_MAX + 1] = '\0';
+	assert_int_equal(
+	    PARSE(&a, "-a", "x/y", "word", "--reason", line), CTL_USAGE);
+	line[CTL_REASON_BYTES_MAX] = '\0';
+	assert_int_equal(
+	    PARSE(&a, "-a", "x/y", "word", "--reason", line), CTL_DONE);
+}
+
 /* What a command does not know must stop it: a filter that is silently dropped
  * would list, or send, too much. */
 static void
@@ -158,6 +190,7 @@ main(void)
 		cmocka_unit_test(test_ctl_args__every_kind_lands_in_its_place),
 		cmocka_unit_test(test_ctl_args__defaults_are_those_of_the_help),
 		cmocka_unit_test(test_ctl_args__bad_values_are_usage),
+		cmocka_unit_test(test_ctl_args__what_is_recorded_is_text),
 		cmocka_unit_test(
 		    test_ctl_args__unknown_missing_and_surplus_are_usage),
 		cmocka_unit_test(test_ctl_args__since_takes_three_forms),

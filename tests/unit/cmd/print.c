@@ -124,6 +124,40 @@ test_ctl_print__columns_stand_under_each_other(void **state)
 	pn_buf_done(&out);
 }
 
+/* "None" must not look like a time or a number: a script would take the one for
+ * the other. */
+static void
+test_ctl_print__no_time_is_null_and_a_dash(void **state)
+{
+	static const char *const titles[] = { "AT", "N" };
+	struct ctl_table *table = ctl_table_new(titles, PN_COUNT(titles));
+	struct pn_buf out = pn_buf_init(4096);
+
+	(void)state;
+	pn_buf_add_char(&out, '{');
+	ctl_add_time_member(&out, "a", PN_MOMENT_NONE);
+	ctl_add_time_member(&out, "b", INT64_C(1772362806287123));
+	ctl_add_bool(&out, "c", true);
+	ctl_add_bool(&out, "d", false);
+	pn_buf_add_text(&out, "}");
+	assert_string_equal(out.data,
+	    "{\"a\":null,\"b\":\"2026-03-01T11:00:06.287123Z\","
+	    "\"c\":true,\"d\":false}");
+	pn_buf_reset(&out);
+	assert_non_null(table);
+	assert_int_equal(ctl_table_time(table, PN_MOMENT_NONE), 0);
+	assert_int_equal(ctl_table_number(table, INT64_MIN), 0);
+	assert_int_equal(ctl_table_time(table, INT64_C(1772362806287123)), 0);
+	assert_int_equal(ctl_table_number(table, 0), 0);
+	ctl_table_print(table, false, &out);
+	assert_string_equal(out.data, "AT                    N\n"
+				      "-                     "
+				      "-9223372036854775808\n"
+				      "2026-03-01T11:00:06Z  0\n");
+	ctl_table_free(table);
+	pn_buf_done(&out);
+}
+
 static void
 assert_money(int64_t minor, const char *currency, const char *wanted)
 {
@@ -177,6 +211,7 @@ main(void)
 		    test_ctl_print__text_from_outside_cannot_steer_the_terminal),
 		cmocka_unit_test(
 		    test_ctl_print__columns_stand_under_each_other),
+		cmocka_unit_test(test_ctl_print__no_time_is_null_and_a_dash),
 		cmocka_unit_test(
 		    test_ctl_print__money_has_its_currencys_decimals),
 		cmocka_unit_test(test_ctl_print__members_make_an_object),
