@@ -9,8 +9,9 @@
  * which nothing more is known. libcurl has no option against it, but it asks
  * before each sending (CURLOPT_PREREQFUNCTION, called when the connection is
  * there and its TLS handshake done, before the first byte of the request): the
- * second time the answer is no. The same callback tells NOT_SENT from LOST: if
- * it was never called, nothing has left.
+ * second time the answer is no (curl has connected anew by then, in vain). The
+ * same callback tells NOT_SENT from LOST: if it was never called, nothing has
+ * left.
  *
  * So that it happens rarely a connection is not used again when it was idle
  * for two seconds: servers close theirs after 2 (gunicorn), 5 (Node, Apache,
