@@ -15,6 +15,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
+#include <unistd.h>
 
 #include <cmocka.h>
 #include <microhttpd.h>
@@ -30,6 +31,7 @@ struct sink {
 	unsigned next_count;
 	char retry_after[64];
 	bool hold, ending;
+	int64_t delay_us;
 	size_t count;
 	struct sink_request requests[SINK_REQUESTS_MAX];
 };
@@ -49,6 +51,7 @@ static int
 record(
     struct sink *sink, const struct sink_request *request, char retry_after[64])
 {
+	int64_t delay_us;
 	int status;
 
 	pthread_mutex_lock(&sink->lock);
@@ -63,7 +66,10 @@ record(
 		status = sink->next_status;
 	}
 	memcpy(retry_after, sink->retry_after, sizeof(sink->retry_after));
+	delay_us = sink->delay_us;
 	pthread_mutex_unlock(&sink->lock);
+	if (delay_us > 0)
+		(void)usleep((useconds_t)delay_us);
 	return status;
 }
 
@@ -194,6 +200,14 @@ sink_hold(struct sink *sink, bool hold)
 	pthread_mutex_lock(&sink->lock);
 	sink->hold = hold;
 	pthread_cond_broadcast(&sink->changed);
+	pthread_mutex_unlock(&sink->lock);
+}
+
+void
+sink_delay(struct sink *sink, int64_t us)
+{
+	pthread_mutex_lock(&sink->lock);
+	sink->delay_us = us;
 	pthread_mutex_unlock(&sink->lock);
 }
 

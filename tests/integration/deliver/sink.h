@@ -31,6 +31,9 @@ void sink_answer_next(struct sink *sink, unsigned count, int status);
 /* Requests are recorded, and answered when let go. */
 void sink_hold(struct sink *sink, bool hold);
 
+/* Each is answered only after this time: a slow application. */
+void sink_delay(struct sink *sink, int64_t us);
+
 size_t sink_count(struct sink *sink);
 /* Waits until so many have come; fails the test after 20 s. */
 void sink_wait(struct sink *sink, size_t count);

@@ -15,11 +15,13 @@
 
 /* As a fail-over does, to the store's connections too. */
 static void
-cut_connections(struct push_fixture *f)
+cut_connections(struct push_fixture *f, const char *which)
 {
-	(void)db(f->db, "SELECT count(pg_terminate_backend(pid, 10000)) FROM "
-			"pg_stat_activity WHERE application_name = "
-			"'paynotifyd' AND datname = current_database()");
+	(void)db(f->db,
+	    "SELECT count(pg_terminate_backend(pid, 10000)) FROM "
+	    "pg_stat_activity WHERE application_name = 'paynotifyd' AND "
+	    "datname = current_database() AND %s",
+	    which);
 }
 
 static void
@@ -62,11 +64,10 @@ test_push__a_stop_lets_what_is_in_flight_end(void **state)
 {
 	struct push_fixture *f = *state;
 
-	sink_hold(f->sink, true);
+	sink_delay(f->sink, 500 * PN_MILLISECOND_US);
 	push_open(f);
 	put_many(f, 0, 1);
 	sink_wait(f->sink, 1);
-	sink_hold(f->sink, false);
 	push_close(f, 15 * PN_SECOND_US);
 	assert_int_equal(db(f->db, APP_COUNT "AND state <> 'done'"), 0);
 	assert_int_equal(
@@ -86,8 +87,18 @@ test_push__settles_over_a_new_connection(void **state)
 	push_open(f);
 	put_many(f, 0, 1);
 	sink_wait(f->sink, 1);
-	cut_connections(f);
+	/* The connection is lost while it waits for events, */
+	cut_connections(f, "true");
+	/* and once more in the middle of the settlement. */
+	(void)db(f->base->other, "BEGIN; LOCK TABLE paynotify."
+				 "delivery_attempts IN EXCLUSIVE MODE");
 	sink_hold(f->sink, false);
+	db_wait(f->db, 1,
+	    "SELECT count(*) FROM pg_stat_activity WHERE "
+	    "datname = current_database() AND wait_event_type = "
+	    "'Lock'");
+	cut_connections(f, "wait_event_type = 'Lock'");
+	(void)db(f->base->other, "COMMIT");
 	db_wait(f->db, 1,
 	    "SELECT count(*) FROM paynotify.delivery_attempts "
 	    "WHERE outcome = 'done'");
@@ -193,6 +204,9 @@ test_push__leaves_a_consumer_that_pulls_alone(void **state)
 	push_open(f);
 	put_many(f, 0, 1);
 	sink_wait(f->other_sink, 1);
+	/* A round later, app would have been given the first. */
+	put_many(f, 1, 1);
+	sink_wait(f->other_sink, 2);
 	assert_int_equal(db(f->db, "SELECT count(*) FROM paynotify.consumers "
 				   "WHERE name = 'app' AND NOT pushed"),
 	    1);
