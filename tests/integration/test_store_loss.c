@@ -241,7 +241,9 @@ test_store__warning_database_is_not_believed_nor_hammered(void **state)
 	    "CREATE TRIGGER warn AFTER INSERT ON paynotify.idempotency_keys "
 	    "EXECUTE FUNCTION public.warn()");
 	store = store_new(f->dsn, WRITERS, SECONDS * PN_SECOND_US);
-	db_wait(f->db, WRITERS, "SELECT count(*) " OURS " AND state = 'idle'");
+	/* And the notifier. */
+	db_wait(
+	    f->db, WRITERS + 1, "SELECT count(*) " OURS " AND state = 'idle'");
 	assert_int_equal(put(store, "a", 100), PN_STORE_UNAVAILABLE);
 	assert_in_range(db(f->db, "SELECT last_value FROM public.attempts"), 2,
 	    RETRIES_A_SECOND * SECONDS + 1);
