@@ -111,12 +111,16 @@ class Handler(BaseHTTPRequestHandler):
         pass
 
 
+class Server(ThreadingHTTPServer):
+    request_queue_size = 128    # paynotifyd opens max_in_flight at once
+
+
 def main():
     port, secret_file = sys.argv[1:]
     with open(secret_file, encoding="ascii") as f:
         Handler.secret = base64.b64decode(f.read().strip()
                                           .removeprefix("whsec_"))
-    ThreadingHTTPServer(("127.0.0.1", int(port)), Handler).serve_forever()
+    Server(("127.0.0.1", int(port)), Handler).serve_forever()
 
 
 if __name__ == "__main__":

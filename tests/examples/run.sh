@@ -25,7 +25,7 @@ trap 'exit 130' INT TERM
 
 mariadb_start
 pg_start
-node ../bench/gen.mjs --out "$dir" --n 600 --dup 0.1 --seed 11 >/dev/null
+node ../bench/gen.mjs --out "$dir" --n 500 --dup 0.1 --seed 11 >/dev/null
 export PN_PORT PN_HOOK_PORT PN_DIR=$dir PN_BUILD=$build PN_PYTHON=$python
 PN_PORT=$(pn_free_port)
 PN_HOOK_PORT=$(pn_free_port)
@@ -38,6 +38,7 @@ cat >>"$dir/paynotifyd.conf" <<CONF
 [deliver mysql]
 url = http://127.0.0.1:$PN_HOOK_PORT/events
 secret_file = hook.secret
+max_in_flight = 8
 CONF
 "$build/paynotifyctl" db migrate -c "$dir/paynotifyd.conf" >/dev/null
 "$python" -B ../pull/runner.py "$@"

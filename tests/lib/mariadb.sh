@@ -1,5 +1,5 @@
 # Sourced: a private MariaDB for tests, on a unix socket in a short folder. Needs
-# only mariadb-server-core, which starts nothing by itself.
+# only mariadb-server-core and mariadb-client-core, which start nothing.
 #
 #   mariadb_start       exports MYSQL_SOCKET; the user root has no password
 #   mariadb_stop        stops it and removes the folder
@@ -7,7 +7,7 @@
 mariadb_start() {
     local program
     program=$(PATH=$PATH:/usr/sbin command -v mariadbd) ||
-        { echo "mariadb: there is no mariadbd (mariadb-server-core)" >&2; return 1; }
+        { echo "mariadb: there is no mariadbd (mariadb-server-core, mariadb-client-core)" >&2; return 1; }
     PN_MARIADB_DIR=$(mktemp -d "${PN_PG_TMP:-/tmp}/pn-my.XXXXXX")
     local options=(--no-defaults "--datadir=$PN_MARIADB_DIR/data" "--user=$(id -un)")
     mariadb-install-db "${options[@]}" --auth-root-authentication-method=normal \
