@@ -68,6 +68,16 @@ int pn_query_delivery(struct pn_query *query, const char *which,
     pn_delivery_row_fn delivery, pn_attempt_row_fn attempt, void *payload,
     struct pn_error *ret_error) PN_MUSTCHECK;
 
+/* What was done by hand about one event, by its seq; oldest first. */
+struct pn_action_row {
+	int64_t at_us;
+	struct pn_str consumer, action; /* "redeliver", "skip" */
+	struct pn_str actor, reason;
+};
+typedef int (*pn_action_row_fn)(const struct pn_action_row *row, void *payload);
+int pn_query_actions(struct pn_query *query, int64_t seq, pn_action_row_fn row,
+    void *payload, struct pn_error *ret_error) PN_MUSTCHECK;
+
 enum pn_delivery_action {
 	PN_ACTION_REDELIVER, /* once more, out of order, same webhook-id */
 	PN_ACTION_SKIP,      /* never (again); its order goes on */

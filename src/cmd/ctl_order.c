@@ -1,7 +1,8 @@
 /*
  * `order show`: all that is known of one order, as one timeline: the requests
- * that told of it, the events that were recorded, every attempt to push one, and
- * at the end where each event stands with each consumer now.
+ * that told of it, the events that were recorded, every attempt to push one,
+ * what was done by hand; and at the end where each event stands with each
+ * consumer now.
  *
  * Nothing here is a query of its own: the lists that `receipts`, `events` and
  * `deliveries` print are asked for this order and sorted by time. They are short:
@@ -230,6 +231,33 @@ add_attempt(const struct pn_attempt_row *row, void *payload)
 }
 
 static int
+add_action(const struct pn_action_row *row, void *payload)
+{
+	struct timeline *line = payload;
+	struct pn_buf *out = &line->text;
+	struct entry *e = add_entry(line, row->at_us, "action");
+
+	if (e == NULL)
+		return -ENOMEM;
+	if (line->ctl->args.json) {
+		ctl_add_number(out, "seq", line->seq);
+		ctl_add_member(out, "consumer", row->consumer);
+		ctl_add_member(out, "action", row->action);
+		ctl_add_member(out, "actor", row->actor);
+		ctl_add_member(out, "reason", row->reason);
+		return end_json(line, e);
+	}
+	ctl_add_clean(out, row->consumer);
+	(void)end_cell(line, e, 0);
+	ctl_add_clean(out, row->action);
+	(void)end_cell(line, e, 1);
+	pn_buf_printf(out, "event %" PRId64 ", by ", line->seq);
+	ctl_add_clean(out, row->actor);
+	add_part(out, row->reason);
+	return end_cell(line, e, 2);
+}
+
+static int
 gather(struct timeline *line, struct pn_error *error)
 {
 	struct ctl *ctl = line->ctl;
@@ -256,6 +284,9 @@ gather(struct timeline *line, struct pn_error *error)
 		(void)snprintf(seq, sizeof(seq), "%" PRId64, line->seq);
 		r = pn_query_delivery(
 		    ctl->query, seq, add_delivery, add_attempt, line, error);
+		if (r == 0)
+			r = pn_query_actions(
+			    ctl->query, line->seq, add_action, line, error);
 	}
 	return r;
 }

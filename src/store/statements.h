@@ -6,6 +6,7 @@
 #ifndef PN_STORE_STATEMENTS_H
 #define PN_STORE_STATEMENTS_H
 
+extern const char pn_sql_actions[];
 extern const char pn_sql_archive[];
 extern const char pn_sql_attempts[];
 extern const char pn_sql_consumer_state[];

@@ -166,7 +166,12 @@ test_handoff__5_redeliver_and_skip_act_and_are_recorded() {
     same "$(sql "SELECT action, seq, actor, reason FROM paynotify.delivery_actions")" \
         "redeliver|$(seq_of DEAD1)|wang wei|account opened"
     ctl deliveries list; says ' retry again +0 '
-    ctl deliveries show "$id" --json; json '.[0].deliveries[0].redelivery == true'
+    ctl deliveries show "$id" --json; json '.[0] | .deliveries[0].redelivery == true
+        and .actions[0].consumer == "ledger" and (.actions | map(.action + ":" + .actor + ":" + .reason)
+            == ["redeliver:wang wei:account opened"]) and (.actions[0].at | test("^20.*Z$"))'
+    ctl deliveries show "$id"; says '^20[0-9TZ:-]+ +ledger +redeliver +wang wei +account opened$'
+    ctl order show DEAD1; says '^20[0-9TZ:-]+ +action +ledger +redeliver +event [0-9]+, by wang wei, account opened$'
+    ctl order show DEAD1 --json; json '[.[] | select(.what == "action") | .actor] == ["wang wei"]'
     # by key; done ones too
     SUDO_USER=li LOGNAME=root run "$ctl" deliveries redeliver -c "$conf" --reason again \
         --consumer ledger --json webhook:alipay:DONE
