@@ -465,13 +465,18 @@ BEGIN
 		FROM paynotify.deliveries d
 		WHERE d.consumer_id = me.id AND d.state = 'retry'
 			AND d.retry_at >= mark.due_from)) - interval '10 s';
-	INSERT INTO paynotify.consumer_marks VALUES (ret.*);
-	DELETE FROM paynotify.consumer_marks
-	WHERE ctid = ANY (ARRAY(
-		SELECT m.ctid FROM paynotify.consumer_marks m
-		WHERE m.consumer_id = me.id AND m.seq >= marks_from
-			AND (m.seq, m.tended_at) < (mark.seq, instant)
-		FOR UPDATE SKIP LOCKED));
+	-- A consumer that is idle writes nothing: a commit a second, which would
+	-- wait for the standby as well, for the sake of a note.
+	IF mark.seq > mark.cleaned_seq OR ret.waiting_seq <> mark.waiting_seq
+		OR ret.due_from > mark.due_from + interval '1 minute' THEN
+		INSERT INTO paynotify.consumer_marks VALUES (ret.*);
+		DELETE FROM paynotify.consumer_marks
+		WHERE ctid = ANY (ARRAY(
+			SELECT m.ctid FROM paynotify.consumer_marks m
+			WHERE m.consumer_id = me.id AND m.seq >= marks_from
+				AND (m.seq, m.tended_at) < (mark.seq, instant)
+			FOR UPDATE SKIP LOCKED));
+	END IF;
 	RETURN ret;
 END
 $$;
