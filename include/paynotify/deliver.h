@@ -12,7 +12,8 @@
 #include "paynotify/error.h"
 
 /* What can be wrong with the endpoints of a configuration, with file:line:
- * a URL that is none, a secret that is no whsec_. 0; -EINVAL. */
+ * a secret that is no whsec_ (what a URL is, conf has seen to). 0; -EINVAL;
+ * -ENOMEM. */
 int pn_deliver_check(
     const struct pn_conf *conf, struct pn_error *ret_error) PN_MUSTCHECK;
 
