@@ -12,7 +12,7 @@ cd "$(dirname "${BASH_SOURCE[0]}")/.." || exit 1
 . tests/lib/packages.sh
 exec </dev/null
 
-STAGES=(lint build clang unit integration e2e crash asan tsan fuzz quickstart)
+STAGES=(lint build clang unit integration pull examples e2e crash asan tsan fuzz quickstart)
 STAGE_SECONDS_MAX=600
 FUZZ_SECONDS=${FUZZ_SECONDS:-60}
 jobs=$(nproc)
@@ -24,7 +24,8 @@ NEEDED=(gcc libc6-dev clang cmake ninja-build pkg-config ccache clang-format-14
     clang-tidy-14 python3 git openssl curl jq procps
     libmicrohttpd-dev libjansson-dev libxml2-dev libssl-dev libpq-dev
     libcurl4-openssl-dev libinih-dev libsystemd-dev libcmocka-dev
-    postgresql-15 postgresql-client-15 python3-psycopg)
+    postgresql-15 postgresql-client-15
+    python3-psycopg python3-pymysql mariadb-server-core mariadb-client-core)
 WANTED=(libclang-rt-14-dev shellcheck)
 
 # clang's runtime is what the sanitizers and libFuzzer are; without it gcc's
@@ -49,6 +50,8 @@ stage_build() { preset release && cmake --build --preset release -j "$jobs" -- -
 stage_clang() { preset asan && cmake --build --preset asan -j "$jobs" -- --quiet; }
 stage_unit() { ctests release 'unit|golden|fuzz' "$jobs"; }
 stage_integration() { ctests release integration "$jobs"; }
+stage_pull() { bash tests/pull/run.sh build/release; }
+stage_examples() { bash tests/examples/run.sh build/release; }
 stage_e2e() { bash tests/e2e/run.sh build/release; }
 stage_crash() { bash tests/fault/run.sh build/release; }
 stage_asan() {
@@ -146,7 +149,7 @@ main() {
     : >"$logs/stages"
     packages_need "${NEEDED[@]}" || exit 1
     packages_want "${WANTED[@]}"
-    packages_node || exit 1 # the golden cases, e2e, crash
+    packages_node || exit 1 # the golden cases, examples, e2e, crash
     passed=0 failed=0
     for name in "${run[@]}"; do
         echo "== $name"
