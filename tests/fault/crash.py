@@ -54,8 +54,8 @@ def records(path):
 class Providers:
     """Sends until it hears success."""
 
-    def __init__(self, port, todo):
-        self.port = port
+    def __init__(self, port, todo, rate=REQUESTS_PER_SECOND):
+        self.port, self.rate = port, rate
         self.todo = collections.deque(todo)
         self.total = len(todo)
         self.acked = collections.Counter()  # trade -> replies of success
@@ -69,8 +69,7 @@ class Providers:
         while self.taken < self.total:
             for _ in range(BURST):
                 self.tokens.release()
-            await asyncio.sleep(BURST / REQUESTS_PER_SECOND
-                                if self.sending else 0.002)
+            await asyncio.sleep(BURST / self.rate if self.sending else 0.002)
 
     async def connection(self):
         stream = None
