@@ -169,8 +169,7 @@ test_json__plain_documents_read_as_jansson_reads_them(void **state)
 		" { \"a\" : [ ] , \"b\" : { } } \r\n",
 		"{\"b\":[1,20,{\"c\":[[0]]}],\"a\":true,\"\":null,\"d\":false}",
 		"{\"n\":999999999999999999,\"m\":123456789012345678}",
-		"{\"text of eight and more "
-		"bytes\":\"\xe4\xb8\xad\xe6\x96\x87\"}",
+		"{\"more than eight\":\"\xe4\xb8\xad\xe6\x96\x87\"}",
 		"{\"a\":{\"b\":1},\"c\":{\"b\":1},\"b\":[{\"b\":\"\"}]}",
 	};
 	char text[128];
