@@ -66,7 +66,7 @@ def configure(a, sink_port):
         f.write("whsec_" + base64.b64encode(os.urandom(32)).decode())
     with open(os.path.join(a.dir, "paynotifyd.conf"), "w", encoding="ascii") as f:
         f.write(f"[server]\nlisten = 127.0.0.1:{a.port}\n"
-                f"[database]\ndsn = {os.environ['PN_DSN']}\n{ACCOUNTS}"
+                f"[database]\ndsn = {os.environ['PN_DSN']}\nwriters = 3\n{ACCOUNTS}"
                 f"[deliver {ENDPOINT}]\n"
                 f"url = http://127.0.0.1:{sink_port}/events\n"
                 f"secret_file = whsec.txt\nmax_in_flight = {IN_FLIGHT_MAX}\n"
@@ -264,8 +264,10 @@ def judge(sink, status):
     successes = collections.Counter(e.seq for e in pushed if e.success)
     works = numbers("SELECT n, seq FROM work ORDER BY n")
     worked = collections.Counter(seq for _, seq in works)
-    recorded = dict(numbers("SELECT seq, count(*) FROM paynotify.delivery_attempts"
-                            " WHERE outcome = 'done' GROUP BY seq"))
+    # One that was settled while PostgreSQL crashed may be recorded twice.
+    recorded = dict(numbers(
+        "SELECT seq, count(DISTINCT started_at) FROM paynotify.delivery_attempts"
+        " WHERE outcome = 'done' GROUP BY seq"))
     print(f"handoff: {len(order_of)} events of {len(set(order_of.values()))} orders,"
           f" {len(sink.exchanges)} requests, {sum(successes.values())} answered with"
           f" success, {len(works)} worked")
@@ -312,12 +314,12 @@ async def everything(a):
 
 
 def tell(a, wrong):
-    for what, n in wrong:
-        print(f"handoff: {n} {what}")
     for name in ("daemon.log", "worker.log"):
         with open(os.path.join(a.dir, name), encoding="utf-8",
                   errors="replace") as f:
             print("".join(f.readlines()[-30:]), end="")
+    for what, n in wrong:
+        print(f"handoff: {n} {what}")
 
 
 def main():
