@@ -8,9 +8,12 @@ export const whsec = () => `whsec_${crypto.randomBytes(32).toString('base64')}`;
 export const section = (name, url, secretFiles, lines = []) => [`[deliver ${name}]`, `url = ${url}`,
   ...secretFiles.map((f) => `secret_file = ${f}`), ...lines, ''].join('\n');
 
-// One notification, sent and taken. Those of one order tell of one transaction.
+const seed = (order) => String(crypto.createHash('sha256').update(order).digest().readUInt32BE());
+
+// One notification, sent and taken. Those of one order tell of one transaction,
+// those of another order of another one.
 export const notify = (d, order, type = 'payment.succeeded', account = 'alipay/shop1') => d.ctl(
-  'trigger', type, '--account', account, '--out-trade-no', order, '--seed', '7');
+  'trigger', type, '--account', account, '--out-trade-no', order, '--seed', seed(order));
 
 // What of an order is not done by an endpoint, oldest first: "state attempts".
 export const unfinished = (endpoint, order, columns = "d.state || ' ' || d.attempts") => sql(

@@ -83,11 +83,10 @@ test('filters by tenant and type: each endpoint gets its own, all of it', async 
     ['hmac', 'refund.succeeded'], ['shop1', 'refund.closed'], ['hmac', 'refund.closed']];
   for (const [i, [tenant, type]] of sent.entries()) notify(d, `FI${i}`, type, `wechat/${tenant}`);
   notify(d, 'FI6', 'payment.closed', 'alipay/shop1');
-  await sink.wait('/all', 'FI6');
   const of = (path) => sink.at(path).map((p) => p.event.out_trade_no).filter((o) => /^FI/.test(o)).sort();
-  assert.deepEqual(of('/all'), ['FI0', 'FI1', 'FI2', 'FI3', 'FI4', 'FI5', 'FI6']);
   // Orders are independent: the last is no sign that the others were there.
-  for (const [path, orders] of [['/paid', ['FI0', 'FI6']], ['/two', ['FI2', 'FI3', 'FI6']]]) {
+  for (const [path, orders] of [['/all', ['FI0', 'FI1', 'FI2', 'FI3', 'FI4', 'FI5', 'FI6']],
+    ['/paid', ['FI0', 'FI6']], ['/two', ['FI2', 'FI3', 'FI6']]]) {
     for (const o of orders) await sink.wait(path, o);
     await until(`${path} has nothing left`, async () => await sql(
       `SELECT max(m.seq) >= (SELECT max(seq) FROM paynotify.event_log) AND NOT EXISTS (SELECT
