@@ -191,11 +191,11 @@ DECLARE
 	after bigint := mark.seq;
 	taken integer := 0;
 	w paynotify.claim_window;
-	tried bigint[];
 	until bigint;        -- how far of the window
+	firsts boolean[];    -- of their order, in this window
 	mine bigint[];       -- locked by this transaction
+	led bigint[];        -- orders whose first one is
 	held bigint[] := '{}'; -- orders with an event that another one claims
-	met bigint[] := '{}';  -- all orders so far
 	left_open bigint;    -- the first event that stays open
 	passed bigint := mark.seq; -- how far the mark may go
 	front boolean := true;     -- nothing open was left behind so far
@@ -210,27 +210,44 @@ BEGIN
 		w := paynotify.settled_window(me, after, events,
 			may_wait AND taken = 0);
 		EXIT WHEN w.seqs IS NULL;
-		-- No more than are wanted; those behind another one of their
-		-- order are not counted, since they will wait.
+		-- As far as there are as many first ones of an order as are
+		-- wanted. The others go with the first one: they will wait.
 		SELECT array_agg(u.seq ORDER BY u.seq)
+				FILTER (WHERE u.firsts <= wanted - taken),
+			array_agg(u.order_hash ORDER BY u.seq)
+				FILTER (WHERE u.firsts <= wanted - taken),
+			array_agg(u.first ORDER BY u.seq)
 				FILTER (WHERE u.firsts <= wanted - taken),
 			coalesce(min(u.seq) FILTER (WHERE
 				u.firsts > wanted - taken) - 1, w.last_seq)
-		INTO tried, until
-		FROM (SELECT f.seq, sum(f.first::integer) OVER (ORDER BY f.seq)
+		INTO seqs, hashes, firsts, until
+		FROM (SELECT f.*, sum(f.first::integer) OVER (ORDER BY f.seq)
 				AS firsts
-			FROM (SELECT t.seq, t.order_hash IS NULL
+			FROM (SELECT t.seq, t.order_hash, t.order_hash IS NULL
 					OR row_number() OVER (PARTITION BY
 						t.order_hash ORDER BY t.seq) = 1
-					AND (t.order_hash = ANY (met)) IS NOT TRUE
-					AS first
+					AND t.order_hash <> ALL (held) AS first
 				FROM unnest(w.seqs, w.order_hashes, w.opens)
 					t (seq, order_hash, open)
 				WHERE t.open) f) u;
-		-- One by one, in order of seq.
-		mine := ARRAY(SELECT t.seq FROM unnest(tried) t (seq)
-			WHERE pg_try_advisory_xact_lock(1886257152 + me.id,
-				(t.seq & 2147483647)::integer));
+		-- One by one, in order of seq. (CASE: or the lock might be tried
+		-- before the rest is looked at.)
+		SELECT array_agg(t.seq), array_agg(t.order_hash)
+		INTO mine, led
+		FROM unnest(seqs, hashes, firsts) t (seq, order_hash, first)
+		WHERE CASE WHEN t.first THEN pg_try_advisory_xact_lock(
+			1886257152 + me.id, (t.seq & 2147483647)::integer) END;
+		IF cardinality(mine) < cardinality(seqs) THEN
+			mine := mine || ARRAY(SELECT t.seq
+				FROM unnest(seqs, hashes, firsts)
+					t (seq, order_hash, first)
+				WHERE CASE WHEN NOT t.first
+						AND t.order_hash = ANY (led)
+					THEN pg_try_advisory_xact_lock(
+						1886257152 + me.id,
+						(t.seq & 2147483647)::integer)
+					END);
+		END IF;
 		-- A statement of its own: its snapshot is younger than the locks.
 		WITH o AS MATERIALIZED (
 			SELECT u.seq, u.received_at, u.order_hash,
@@ -291,11 +308,9 @@ BEGIN
 			array_agg(j.token ORDER BY j.seq)
 				FILTER (WHERE j.state = 'leased'),
 			min(j.seq) FILTER (WHERE j.state = 'open'),
-			array_agg(j.order_hash)
-				FILTER (WHERE j.order_hash IS NOT NULL),
 			array_agg(j.order_hash) FILTER (WHERE j.state = 'open'
 				AND j.order_hash IS NOT NULL)
-		INTO seqs, received_ats, tokens, left_open, hashes, left_hashes
+		INTO seqs, received_ats, tokens, left_open, left_hashes
 		FROM j;
 		RETURN QUERY SELECT * FROM unnest(seqs, received_ats, tokens);
 		taken := taken + coalesce(cardinality(seqs), 0);
@@ -304,7 +319,6 @@ BEGIN
 			front := left_open IS NULL;
 		END IF;
 		held := held || left_hashes;
-		met := met || hashes;
 		after := until;
 		scanned := scanned + cardinality(w.seqs);
 		IF until = w.last_seq THEN

@@ -134,9 +134,44 @@ class Order(Case):
         got = self.claim(a, most=1)
         self.assertEqual(list(got), [self.payment])
         self.assertEqual(list(self.claim(b)), [self.other])
-        a.run("ROLLBACK")
         b.run("COMMIT")
+        self.pass_time(2)
+        self.tend()
+        self.assertEqual(self.claim(), {})
+        a.run("ROLLBACK")
         self.assertEqual(list(self.claim()), [self.payment])
+
+    def test_an_order_across_windows_of_one_claim(self):
+        """The same, where the payment was in an earlier window: a claim that
+        looks on would forget it."""
+        a, b = self.session(timeout_ms=2000), self.session(timeout_ms=2000)
+        a.run("BEGIN")
+        self.assertEqual(list(self.claim(a, most=1)), [self.payment])
+        self.done(*self.claim().values())
+        line = [self.event("o7") for _ in range(40)]
+        late = self.event("o1", type="refund.succeeded")
+        last = self.event("o8")
+        b.run("BEGIN")
+        self.assertEqual(list(self.claim(b, most=3)), [line[0], last])
+        b.run("COMMIT")
+        self.pass_time(2)
+        self.tend()
+        self.assertNotIn(self.refund, self.claim())
+        self.assertNotIn(late, self.claim())
+
+    def test_who_looks_on_locks_no_event_of_another_order(self):
+        """A worker whose transaction stays open would keep a refund that it
+        only looked at from everybody."""
+        a, b = self.session(timeout_ms=2000), self.session(timeout_ms=2000)
+        a.run("BEGIN")
+        got = self.claim(a, most=1)
+        self.assertEqual(list(got), [self.payment])
+        b.run("BEGIN")
+        self.assertEqual(list(self.claim(b)), [self.other])
+        self.ack(got[self.payment], a)
+        a.run("COMMIT")
+        self.assertEqual(list(self.claim()), [self.refund])     # b is open
+        b.run("COMMIT")
 
     def test_wake_ups_that_cross(self):
         """ack cannot see the row that starts to wait in a transaction that is
