@@ -147,7 +147,7 @@ class Order(Case):
         a, b = self.session(timeout_ms=2000), self.session(timeout_ms=2000)
         a.run("BEGIN")
         self.assertEqual(list(self.claim(a, most=1)), [self.payment])
-        self.done(*self.claim().values())
+        self.done(*self.claim().values())       # `other`
         line = [self.event("o7") for _ in range(40)]
         late = self.event("o1", type="refund.succeeded")
         last = self.event("o8")
@@ -156,21 +156,24 @@ class Order(Case):
         b.run("COMMIT")
         self.pass_time(2)
         self.tend()
-        self.assertNotIn(self.refund, self.claim())
-        self.assertNotIn(late, self.claim())
+        self.assertEqual(self.claim(), {})
+        a.run("ROLLBACK")
+        self.assertEqual(list(self.claim()), [self.payment])
 
     def test_who_looks_on_locks_no_event_of_another_order(self):
         """A worker whose transaction stays open would keep a refund that it
         only looked at from everybody."""
         a, b = self.session(timeout_ms=2000), self.session(timeout_ms=2000)
+        self.claim()
+        first = self.event("o5")
         a.run("BEGIN")
-        got = self.claim(a, most=1)
-        self.assertEqual(list(got), [self.payment])
+        token = self.claim(a)[first]
+        second, last = self.event("o5"), self.event("o6")
         b.run("BEGIN")
-        self.assertEqual(list(self.claim(b)), [self.other])
-        self.ack(got[self.payment], a)
+        self.assertEqual(list(self.claim(b)), [last])
+        self.ack(token, a)
         a.run("COMMIT")
-        self.assertEqual(list(self.claim()), [self.refund])     # b is open
+        self.assertEqual(list(self.claim()), [second])  # b is open
         b.run("COMMIT")
 
     def test_wake_ups_that_cross(self):
@@ -200,22 +203,26 @@ class Order(Case):
     def test_a_wake_up_beside_one_that_is_not_committed(self):
         """Two would be freed at once: the first by a sweep whose transaction
         is open, the next by whoever finds the first locked."""
-        third = self.event("o1")
-        token = self.claim()[self.payment]
-        a, b = self.session(), self.session()
-        # A dead event of the same order, to be skipped.
-        dead = self.value("SELECT paynotify.new_token(c.id, 0)"
-                          " FROM paynotify.consumers c")
-        self.assertIsNotNone(dead)
+        first = self.event("o5")
+        token = self.claim()[first]
+        a, b, c = self.session(), self.session(), self.session()
         a.run("BEGIN")
-        self.ack(token, a)                  # frees `refund`, open
-        self.sql("SELECT paynotify.wake(ARRAY[id], ARRAY[paynotify.order_hash("
-                 "'shop1', '2088000000000001', 'o1')], now())"
-                 " FROM paynotify.consumers")
-        a.run("COMMIT")
+        self.ack(token, a)
+        second, third = self.event("o5"), self.event("o5")
         b.run("BEGIN")
-        self.assertEqual(list(self.claim(b, most=1)), [self.refund])
-        self.assertEqual(self.states()[third], "waiting")
+        self.assertEqual(self.claim(b), {})     # both wait, nobody wakes them
+        a.run("COMMIT")
+        b.run("COMMIT")
+        self.pass_time(2)
+        c.run("BEGIN")
+        c.run("SELECT paynotify.tend_consumers()")
+        self.sql("SELECT paynotify.wake(ARRAY[id], ARRAY[paynotify.order_hash("
+                 "'shop1', '2088000000000001', 'o5')], clock_timestamp())"
+                 " FROM paynotify.consumers")
+        c.run("COMMIT")
+        self.assertEqual([self.states()[s] for s in (second, third)],
+                         ["retry", "waiting"])
+        self.assertEqual(list(self.claim()), [second])
 
     def test_events_without_an_order_go_side_by_side(self):
         """Account notices would stand in one line."""
