@@ -24,4 +24,7 @@ printf '[database]\ndsn = %s\n' "$PN_DSN" >"$dir/paynotifyd.conf"
 "$build/paynotifyctl" db migrate -c "$dir/paynotifyd.conf" >/dev/null
 export PN_SQL=$here/../../sql
 cd "$here"
-"$(pn_python psycopg)" -B runner.py "$@"
+python=$(pn_python psycopg)
+"$python" -B -c 'import support; support.make_template()'
+[ $# -gt 0 ] || set -- --halves test_permutations test_register test_roles
+"$python" -B runner.py "$@"

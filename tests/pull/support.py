@@ -168,9 +168,9 @@ class Case(unittest.TestCase):
 
     def setUp(self):
         make_template()
-        self.database = "pull_shared"
+        self.database = f"pull_shared_{os.getpid()}"
         if self.own_database:
-            self.database = f"pull_{next(numbers)}"
+            self.database = f"pull_{os.getpid()}_{next(numbers)}"
         fresh = make_database(self.database, TEMPLATE)
         self.sessions = []
         self.admin = connect(self.database)

@@ -105,7 +105,22 @@ class Order(Case):
             self.refused(REFUSED, self.operate, "redeliver", seq)
         late = self.event("o9")
         self.refused(REFUSED, self.operate, "redeliver", late)
+
+    def test_an_event_that_is_only_ever_claimed_in_vain(self):
+        """One that fails in the transaction that claimed it leaves no row, and
+        would hold its consumer up for ever."""
+        late = self.event("o9")
+        last = self.event("o8")
+        a = self.session(timeout_ms=2000)
+        a.run("BEGIN")
+        a.run("SELECT * FROM paynotify.claim('app', 10, '1 min')")
         self.refused(REFUSED, self.operate, "skip", late)
+        a.run("ROLLBACK")
+        self.operate("skip", late)
+        self.refused(REFUSED, self.operate, "skip", late)
+        got = self.claim()
+        self.assertNotIn(late, got)
+        self.assertIn(last, got)
 
     def test_events_of_three_in_line(self):
         """The wake-up would free more than the next."""

@@ -102,7 +102,10 @@ class Register(Case):
         self.event()
         self.event(tenant="shop2", type="refund.x")
         self.assertEqual(self.claim(), {})
-        self.register("app")
+        self.register("app") # as it starts again: no change
+        self.event(tenant="shop2")
+        self.assertEqual(self.claim(), {})
+        self.register("app", ["*"], ["*"])
         third = self.event(tenant="shop2")
         self.assertEqual(self.all_of("app"), [third])
         self.register("app", None, ["refund.*"])
