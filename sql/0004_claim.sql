@@ -182,10 +182,15 @@ SET enable_nestloop = off -- of two arrays that are thought to be short
 AS $$
 #variable_conflict use_column
 DECLARE
-	-- How far a claim looks: with something in hand; before it says that
-	-- there is nothing (a filter may leave out most events).
-	events_max CONSTANT integer := 16384;
-	events_max_without CONSTANT integer := 262144;
+	-- How far a claim looks (a filter may leave out most events), in events
+	-- and in time; and how many it locks, those that will wait among them:
+	-- the table of locks is everybody's. The mark has moved by then, and the
+	-- next claim goes on from there.
+	events_max CONSTANT integer := 262144;
+	time_max CONSTANT interval := '100 ms';
+	locks_max CONSTANT integer := 1000;
+	began CONSTANT timestamptz := clock_timestamp();
+	locked integer := 0;
 	events integer := greatest(wanted + wanted / 4, 32);
 	scanned integer := 0;
 	after bigint := mark.seq;
@@ -205,8 +210,8 @@ DECLARE
 	hashes bigint[];
 	left_hashes bigint[];
 BEGIN
-	WHILE taken < wanted AND scanned < CASE taken WHEN 0
-		THEN events_max_without ELSE events_max END LOOP
+	WHILE taken < wanted AND locked < locks_max AND scanned < events_max
+		AND clock_timestamp() < began + time_max LOOP
 		w := paynotify.settled_window(me, after, events,
 			may_wait AND taken = 0);
 		EXIT WHEN w.seqs IS NULL;
@@ -248,6 +253,7 @@ BEGIN
 						(t.seq & 2147483647)::integer)
 					END);
 		END IF;
+		locked := locked + coalesce(cardinality(mine), 0);
 		-- A statement of its own: its snapshot is younger than the locks.
 		WITH o AS MATERIALIZED (
 			SELECT u.seq, u.received_at, u.order_hash,
@@ -323,7 +329,7 @@ BEGIN
 		scanned := scanned + cardinality(w.seqs);
 		IF until = w.last_seq THEN
 			EXIT WHEN cardinality(w.seqs) < events;
-			events := least(2 * events, 4096);
+			events := least(2 * events, 2048);
 		END IF;
 	END LOOP;
 	IF passed > mark.seq THEN
@@ -497,8 +503,13 @@ $$;
 
 -- What claim() and the deliverer stand on: leases at most max_events events
 -- (1 to 1000) of the consumer. Nothing while it is paused or disabled.
--- A claim holds one advisory lock an event until its transaction ends, and
--- PostgreSQL has room for max_locks_per_transaction * max_connections.
+--
+-- A claim holds an advisory lock an event until its transaction ends, and
+-- PostgreSQL has room for max_locks_per_transaction * max_connections, for
+-- everybody, the receivers included. So large claims become small ones when
+-- others hold a quarter of it. And a transaction that claimed and then idles
+-- for longer than its lease is ended by the server: its acks would fail anyway,
+-- and until it ends the mark cannot pass what it holds.
 CREATE FUNCTION paynotify.take(consumer text, max_events integer,
 	lease interval)
 RETURNS TABLE (seq bigint, received_at timestamptz, token uuid,
@@ -522,6 +533,8 @@ DECLARE
 	attempts integer[];
 	redeliveries boolean[];
 	looked boolean := false;
+	small_max CONSTANT integer := 100;
+	idle_ms bigint;
 BEGIN
 	IF current_setting('transaction_isolation') <> 'read committed' THEN
 		RAISE EXCEPTION 'events are claimed in READ COMMITTED only'
@@ -544,6 +557,19 @@ BEGIN
 	END IF;
 	IF me.state <> 'active' THEN
 		RETURN;
+	END IF;
+	IF max_events > small_max AND (SELECT count(*) FROM pg_locks l
+		WHERE l.locktype = 'advisory') * 4
+		> current_setting('max_locks_per_transaction')::bigint
+			* current_setting('max_connections')::bigint THEN
+		max_events := small_max;
+	END IF;
+	idle_ms := extract(epoch FROM least(lease, interval '1 day')
+		+ interval '30 s') * 1000;
+	IF current_setting('idle_in_transaction_session_timeout')::interval
+		NOT BETWEEN interval '1 ms' AND idle_ms * interval '1 ms' THEN
+		PERFORM set_config('idle_in_transaction_session_timeout',
+			idle_ms::text, true);
 	END IF;
 	mark := paynotify.newest_mark(me.id);
 	IF mark.tended_at < instant - interval '1 second' THEN

@@ -68,20 +68,29 @@ BEGIN
 		RAISE EXCEPTION 'an empty list would take no event; '
 			'NULL takes all' USING ERRCODE = '22023';
 	END IF;
-	IF array_position(tenants, NULL) IS NOT NULL
-		OR array_position(types, NULL) IS NOT NULL THEN
-		RAISE EXCEPTION 'a list has a NULL among its tenants or types'
-		USING ERRCODE = '22023';
+	IF EXISTS (SELECT FROM unnest(tenants) t
+		WHERE (t ~ '^[a-z0-9_-]{1,32}$') IS NOT TRUE) THEN
+		RAISE EXCEPTION 'a tenant is 1 to 32 of a-z 0-9 _ -, not in %',
+			tenants USING ERRCODE = '22023';
+	END IF;
+	IF EXISTS (SELECT FROM unnest(types) t
+		WHERE (t ~ '^[^*[:space:]]+(\.\*)?$') IS NOT TRUE) THEN
+		RAISE EXCEPTION 'a type is a name as in "payment.succeeded", or '
+			'the beginning of one as in "payment.*", not in %',
+			types USING ERRCODE = '22023';
 	END IF;
 	IF start_at IS NULL OR start_at = 'infinity' THEN
 		RAISE EXCEPTION 'start_at must be a time, or -infinity for '
 			'all events' USING ERRCODE = '22023';
 	END IF;
+	-- Most often it is there, and an INSERT that finds that out takes an id.
 	INSERT INTO paynotify.consumers AS c (name, tenants, types,
 		type_patterns, start_at, pushed)
-	VALUES (consumer, add_consumer.tenants, add_consumer.types,
+	SELECT consumer, add_consumer.tenants, add_consumer.types,
 		paynotify.type_patterns(add_consumer.types),
-		add_consumer.start_at, add_consumer.pushed)
+		add_consumer.start_at, add_consumer.pushed
+	WHERE NOT EXISTS (SELECT FROM paynotify.consumers o
+		WHERE o.name = consumer)
 	ON CONFLICT (name) DO NOTHING
 	RETURNING * INTO me;
 	IF FOUND THEN
@@ -102,18 +111,27 @@ BEGIN
 END
 $$;
 
--- Makes a consumer, or changes the filter of one. NULL: all tenants, all types.
--- Events received before start_at are not for it.
+-- Makes a consumer. NULL: all tenants, all types. Events received before
+-- start_at are not for it. Of one that there is already, what is not NULL
+-- changes the filter, for the events behind its mark; '{*}' takes all again.
 CREATE FUNCTION paynotify.register_consumer(name text,
 	tenants text[] DEFAULT NULL, types text[] DEFAULT NULL,
 	start_at timestamptz DEFAULT '-infinity') RETURNS void
 LANGUAGE plpgsql SECURITY DEFINER
 SET search_path = pg_catalog, pg_temp
 AS $$
+#variable_conflict use_variable
 DECLARE
 	me paynotify.consumers;
 BEGIN
-	me := paynotify.add_consumer(name, tenants, types, start_at, false);
+	SELECT * INTO me FROM paynotify.consumers c WHERE c.name = name;
+	me := paynotify.add_consumer(name,
+		nullif(coalesce(tenants, me.tenants), '{*}'),
+		nullif(coalesce(types, me.types), '{*}'), start_at, false);
+	IF me.start_at <> start_at AND start_at <> '-infinity' THEN
+		RAISE NOTICE 'consumer "%" has been there before: it goes on '
+			'where it is, not from %', name, start_at;
+	END IF;
 	IF me.pushed THEN
 		RAISE EXCEPTION 'consumer "%" is an endpoint of [deliver %]: '
 			'choose another name', name, name
@@ -122,9 +140,11 @@ BEGIN
 END
 $$;
 
--- An endpoint of a configuration. false: a consumer of that name pulls by SQL.
+-- An endpoint of a configuration; start_at counts when it is new. false: a
+-- consumer of that name pulls by SQL.
 CREATE FUNCTION paynotify.put_endpoint(name text, tenants text[],
-	types text[], url text) RETURNS boolean
+	types text[], url text, start_at timestamptz DEFAULT '-infinity')
+RETURNS boolean
 LANGUAGE plpgsql SECURITY DEFINER
 SET search_path = pg_catalog, pg_temp
 AS $$
@@ -132,7 +152,7 @@ AS $$
 DECLARE
 	me paynotify.consumers;
 BEGIN
-	me := paynotify.add_consumer(name, tenants, types, '-infinity', true);
+	me := paynotify.add_consumer(name, tenants, types, start_at, true);
 	IF NOT me.pushed THEN
 		RETURN false;
 	END IF;
@@ -312,6 +332,9 @@ DECLARE
 BEGIN
 	IF array_position(tokens, NULL) IS NOT NULL THEN
 		RAISE EXCEPTION 'a token is NULL' USING ERRCODE = '22004';
+	END IF;
+	IF tokens IS NULL OR cardinality(tokens) = 0 THEN
+		RETURN; -- array_agg() of no rows
 	END IF;
 	lost := ARRAY(SELECT paynotify.token_seq(l)
 		FROM paynotify.settle(tokens,

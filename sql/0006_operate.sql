@@ -26,14 +26,15 @@ END
 $$;
 
 -- The delivery of an event, locked, for an operator to change. The state is NULL
--- where there is no row: done, if the mark has passed. Waits for who has it
--- locked.
+-- where there is no row: done, if it was claimed. Waits for who has it locked.
 CREATE FUNCTION paynotify.lock_delivery(consumer text, event_seq bigint,
 	OUT me paynotify.consumers, OUT event paynotify.event_log,
-	OUT delivery paynotify.deliveries)
+	OUT delivery paynotify.deliveries, OUT claimed boolean)
 LANGUAGE plpgsql
 SET enable_seqscan = off
 AS $$
+DECLARE
+	mark bigint;
 BEGIN
 	SELECT * INTO me FROM paynotify.consumers c WHERE c.name = consumer;
 	IF NOT FOUND THEN
@@ -46,17 +47,14 @@ BEGIN
 		RAISE EXCEPTION 'there is no event %', event_seq
 		USING ERRCODE = 'PN002';
 	END IF;
+	-- The mark first: were it read after the row, a claim in between would
+	-- make an event that is leased look as if it was done.
+	SELECT max(m.seq) INTO mark FROM paynotify.consumer_marks m
+	WHERE m.consumer_id = me.id;
 	SELECT * INTO delivery FROM paynotify.deliveries d
 	WHERE d.consumer_id = me.id AND d.seq = event_seq
 	FOR UPDATE;
-	IF NOT FOUND AND event_seq > (SELECT max(m.seq)
-		FROM paynotify.consumer_marks m WHERE m.consumer_id = me.id) THEN
-		RAISE EXCEPTION 'event % has not been claimed by "%" yet',
-			event_seq, consumer
-		USING ERRCODE = 'PN003', HINT = 'It will be, in its turn. '
-			'Is the consumer paused, or nothing running that '
-			'claims?';
-	END IF;
+	claimed := FOUND OR event_seq <= mark;
 END
 $$;
 
@@ -74,7 +72,15 @@ DECLARE
 BEGIN
 	FOREACH event_seq IN ARRAY seqs LOOP
 		l := paynotify.lock_delivery(consumer, event_seq);
-		IF (l.delivery).state = 'leased' THEN
+		IF NOT l.claimed THEN
+			RAISE EXCEPTION 'event % has not been claimed by "%" yet',
+				event_seq, consumer
+			USING ERRCODE = 'PN003', HINT = 'It will be, in its '
+				'turn. Is the consumer paused, or nothing '
+				'running that claims, or is it claimed in a '
+				'transaction that is rolled back each time? '
+				'Then skip it.';
+		ELSIF (l.delivery).state = 'leased' THEN
 			RAISE EXCEPTION 'event % is being handed off at this '
 				'moment', event_seq
 			USING ERRCODE = 'PN003', HINT = format(
@@ -103,7 +109,12 @@ BEGIN
 		ON CONFLICT (consumer_id, seq) DO UPDATE
 		SET order_hash = CASE d.state WHEN 'retry' THEN d.order_hash END,
 			state = 'retry', attempts = 0,
-			retry_at = excluded.retry_at, redelivery = true;
+			retry_at = excluded.retry_at, redelivery = true
+		WHERE d.state NOT IN ('leased', 'waiting');
+		IF NOT FOUND THEN
+			RAISE EXCEPTION 'event % is being handed off at this '
+				'moment', event_seq USING ERRCODE = 'PN003';
+		END IF;
 		INSERT INTO paynotify.delivery_actions (consumer_id, seq, action,
 			actor, reason)
 		VALUES ((l.me).id, event_seq, 'redeliver', actor, why);
@@ -125,14 +136,27 @@ DECLARE
 BEGIN
 	FOREACH event_seq IN ARRAY seqs LOOP
 		l := paynotify.lock_delivery(consumer, event_seq);
-		IF (l.delivery).state IS NULL OR (l.delivery).state = 'done' THEN
+		IF l.claimed AND ((l.delivery).state IS NULL
+			OR (l.delivery).state = 'done') THEN
 			RAISE EXCEPTION 'event % is done: there is nothing to '
 				'skip', event_seq USING ERRCODE = 'PN003';
 		END IF;
-		UPDATE paynotify.deliveries d
+		-- One that is not claimed yet (or only in transactions that fail)
+		-- is, by this: with the lock of a claim.
+		IF NOT l.claimed AND NOT pg_try_advisory_xact_lock(
+			1886257152 + (l.me).id, (event_seq & 2147483647)::integer)
+		THEN
+			RAISE EXCEPTION 'event % is claimed in a transaction '
+				'that is open at this moment', event_seq
+			USING ERRCODE = 'PN003', HINT = 'Try again when it '
+				'has ended, or end its session.';
+		END IF;
+		INSERT INTO paynotify.deliveries AS d (consumer_id, seq,
+			received_at, state, attempts)
+		VALUES ((l.me).id, event_seq, (l.event).received_at, 'done', 0)
+		ON CONFLICT (consumer_id, seq) DO UPDATE
 		SET state = 'done', token = NULL, lease_expires_at = NULL,
-			retry_at = NULL
-		WHERE d.consumer_id = (l.me).id AND d.seq = event_seq;
+			retry_at = NULL;
 		DELETE FROM paynotify.deliveries d
 		WHERE d.consumer_id = (l.me).id AND d.seq = event_seq
 			AND d.seq <= (SELECT max(m.seq)
@@ -148,6 +172,42 @@ BEGIN
 			ARRAY[(l.delivery).order_hash], clock_timestamp());
 	END LOOP;
 	RETURN coalesce(cardinality(seqs), 0);
+END
+$$;
+
+-- Forgets a consumer: an application or an endpoint that is no more. What it has
+-- not been handed is not for anybody any more; what was tried stays on record.
+-- PN003: it has leases that have not ended.
+CREATE FUNCTION paynotify.remove_consumer(consumer text, why text, actor text)
+RETURNS void
+LANGUAGE plpgsql SECURITY DEFINER
+SET search_path = pg_catalog, pg_temp
+AS $$
+#variable_conflict use_variable
+DECLARE
+	me paynotify.consumers;
+BEGIN
+	SELECT * INTO me FROM paynotify.consumers c WHERE c.name = consumer
+	FOR UPDATE;
+	IF NOT FOUND THEN
+		RAISE EXCEPTION 'there is no consumer "%"', consumer
+		USING ERRCODE = 'PN002';
+	END IF;
+	IF EXISTS (SELECT FROM paynotify.deliveries d
+		WHERE d.consumer_id = me.id AND d.state = 'leased'
+			AND d.lease_expires_at > clock_timestamp()) THEN
+		RAISE EXCEPTION 'consumer "%" has events in hand', consumer
+		USING ERRCODE = 'PN003', HINT = 'Stop it, pause it, and try '
+			'again when its leases have ended.';
+	END IF;
+	DELETE FROM paynotify.endpoints e WHERE e.consumer_id = me.id;
+	DELETE FROM paynotify.deliveries d WHERE d.consumer_id = me.id;
+	DELETE FROM paynotify.claims c WHERE c.consumer_id = me.id;
+	DELETE FROM paynotify.consumer_marks m WHERE m.consumer_id = me.id;
+	DELETE FROM paynotify.consumers c WHERE c.id = me.id;
+	INSERT INTO paynotify.delivery_actions (consumer_id, action, actor,
+		reason)
+	VALUES (me.id, 'remove', actor, format('%s: %s', consumer, why));
 END
 $$;
 
@@ -238,6 +298,7 @@ BEGIN
 	FOR grantee, what IN VALUES
 		('owner', 'ALL ON SCHEMA paynotify'),
 		('owner', 'ALL ON ALL TABLES IN SCHEMA paynotify'),
+		('owner', 'ALL ON ALL FUNCTIONS IN SCHEMA paynotify'),
 		('receiver', 'USAGE ON SCHEMA paynotify'),
 		('receiver', 'SELECT ON paynotify.migrations'),
 		('receiver', 'INSERT ON paynotify.event_log, paynotify.evidence,
@@ -258,13 +319,16 @@ BEGIN
 		('deliverer', 'USAGE ON SCHEMA paynotify'),
 		('deliverer', 'SELECT ON paynotify.migrations,
 			paynotify.events, paynotify.event_log,
-			paynotify.evidence, paynotify.consumers,
-			paynotify.endpoints'),
+			paynotify.consumers, paynotify.endpoints'),
+		-- The payload, and not what was signed.
+		('deliverer', 'SELECT (receipt_id, received_at, payload)
+			ON paynotify.evidence'),
 		('deliverer', 'INSERT ON paynotify.delivery_attempts'),
 		('deliverer', 'EXECUTE ON FUNCTION
 			paynotify.take(text, integer, interval),
 			paynotify.settle(uuid[], text[], interval[], text[]),
-			paynotify.put_endpoint(text, text[], text[], text),
+			paynotify.put_endpoint(text, text[], text[], text,
+				timestamptz),
 			paynotify.set_consumer_state(text, text, text, text),
 			paynotify.token_consumer(uuid),
 			paynotify.token_seq(uuid), paynotify.tend_consumers()'),
