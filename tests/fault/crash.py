@@ -118,8 +118,9 @@ class Providers:
 class Daemon:
     """paynotifyd, started again whenever it was killed."""
 
-    def __init__(self, program, folder):
-        self.args = [program, "-c", os.path.join(folder, "paynotifyd.conf")]
+    def __init__(self, program, folder, *args):
+        self.args = [program, "-c", os.path.join(folder, "paynotifyd.conf"),
+                     *args]
         self.log = open(os.path.join(folder, "daemon.log"), "ab")
         self.process = None
 

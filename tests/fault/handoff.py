@@ -4,13 +4,14 @@ the hand-off, while the endpoint is down, slow, talks garbage or closes early;
 then looks at what arrived.
 
 Notifications keep coming all the while. Their events are pushed to an endpoint
-(sink.py) and pulled by two workers (worker.py), processes of their own. At the
-end each event has arrived at the endpoint at least once and was worked on
-exactly once, both in the order of their orders, and none was in flight twice.
+(sink.py) by two daemons, one of which receives too, and pulled by two workers
+(worker.py). At the end each event has arrived at the endpoint at least once and
+was worked on exactly once, both in the order of their orders, and none was in
+flight twice.
 
 Nothing waits for the back-off: when a failed event is due again stands in the
-database, and is set to now. Leases run as they are, except that after every
-other kill of the daemon those that it held are ended, as if the time had passed.
+database, and is set to now. Leases run as they are, except that when both
+daemons have been killed theirs are ended, as if the time had passed.
 
 Run by run.sh, which makes the database and the keys.
 """
@@ -30,7 +31,8 @@ import worker
 
 ENDPOINT = "app"
 ORDERS = 250                # of Alipay, and as many of WeChat
-PLAN = ["daemon"] * 4 + ["worker"] * 4 + ["database"] * 3
+PLAN = (["daemon"] * 3 + ["both daemons"] * 2 + ["worker"] * 4
+        + ["database"] * 3)
 WORKERS = 2
 REQUESTS_PER_SECOND = 60
 IN_FLIGHT_MAX = 16
@@ -147,11 +149,11 @@ async def hurry():
 
 
 async def end_leases(sink):
-    """As if their time had passed; the daemon that held them is dead, and the
+    """As if their time had passed; the daemons that held them are dead, and the
     sink has heard of it."""
     async def is_idle():
         return not sink.in_flight
-    await until("the requests of a dead daemon end", is_idle)
+    await until("the requests of dead daemons end", is_idle)
     for table, column in (("deliveries", "lease_expires_at"),
                           ("claims", "expires_at")):
         await ask(f"UPDATE paynotify.{table} SET {column} = clock_timestamp()"
@@ -179,21 +181,20 @@ async def misbehave(sink, providers):
               f" {sink.successes} with success", flush=True)
 
 
-async def kill(a, daemon, workers, sink):
+async def kill(a, daemons, workers, sink):
     plan = random.sample(PLAN, len(PLAN))
-    daemons = 0
     for n, what in enumerate(plan, 1):
         await asyncio.sleep(random.uniform(0.5, 2))
-        if what == "daemon":
-            daemon.kill()
-            daemons += 1
-            if daemons % 2 == 0:
-                await end_leases(sink)
-            daemon.start()
-        elif what == "worker":
-            one = random.choice(workers)
+        if what in ("daemon", "worker"):
+            one = random.choice(daemons if what == "daemon" else workers)
             one.kill()
             one.start()
+        elif what == "both daemons":
+            for one in daemons:
+                one.kill()
+            await end_leases(sink)
+            for one in daemons:
+                one.start()
         else:
             await crash.pg(a.pg, "pg_kill")
             await asyncio.sleep(random.uniform(0, 1))
@@ -211,16 +212,18 @@ LEFT = """SELECT c.name, count(*) FROM paynotify.consumers c
     GROUP BY c.name"""
 
 
-async def run(a, daemon, sink, todo):
+async def run(a, daemons, sink, todo):
     """Until all that was sent is handed off."""
-    daemon.start()
+    for one in daemons:
+        one.start()
     workers = [Worker(a.dir) for _ in range(WORKERS)]
     providers = crash.Providers(a.port, todo, REQUESTS_PER_SECOND)
     clients = [asyncio.create_task(providers.connection()) for _ in range(8)]
     beside = [asyncio.create_task(providers.pace()),
               asyncio.create_task(hurry())]
     try:
-        await asyncio.gather(misbehave(sink, providers), kill(a, daemon, workers, sink))
+        await asyncio.gather(misbehave(sink, providers),
+                             kill(a, daemons, workers, sink))
         providers.sending = False
         await asyncio.wait_for(asyncio.gather(*clients), WAIT_SECONDS_MAX)
         began = time.monotonic()
@@ -253,7 +256,7 @@ def numbers(query):
     return [tuple(map(int, line.split("|"))) for line in crash.sql(query)]
 
 
-def judge(sink, status):
+def judge(sink, statuses):
     """What is promised, and how often it did not hold."""
     order_of = dict(line.split("|") for line in crash.sql(
         "SELECT seq, tenant || '/' || account || '/' || out_trade_no"
@@ -290,7 +293,8 @@ def judge(sink, status):
          sum(n > successes[seq] for seq, n in recorded.items())),
         ("events that are dead", numbers(
             "SELECT count(*) FROM paynotify.deliveries WHERE state = 'dead'")[0][0]),
-        ("exit status of the daemon", status),
+        (f"daemons that did not end well: {statuses}",
+         sum(status != 0 for status in statuses)),
     ]
 
 
@@ -301,15 +305,17 @@ async def everything(a):
     ctl(a, "db", "migrate")
     crash.sql("CREATE TABLE work (n bigserial, seq bigint, order_no text);"
               f" SELECT paynotify.register_consumer('{worker.CONSUMER}')")
-    daemon = crash.Daemon(os.path.join(a.build, "paynotifyd"), a.dir)
+    program = os.path.join(a.build, "paynotifyd")
+    daemons = [crash.Daemon(program, a.dir),
+               crash.Daemon(program, a.dir, "--role", "deliver")]
     failed = None
     try:
-        await run(a, daemon, sink, notifications(a))
-    except (RuntimeError, asyncio.TimeoutError) as e:
+        await run(a, daemons, sink, notifications(a))
+    except Exception as e:  # whatever it is: nothing is left running
         failed = e
-    status = await asyncio.to_thread(daemon.stop)
+    statuses = [await asyncio.to_thread(one.stop) for one in daemons]
     await sink.down()
-    checks = await asyncio.to_thread(judge, sink, status)
+    checks = await asyncio.to_thread(judge, sink, statuses)
     return [*checks, (f"it did not come to its end: {failed!r}", failed is not None)]
 
 
