@@ -101,8 +101,10 @@ struct pn_conf_deliver {
 	struct pn_conf_place place;
 	char *url;
 	struct pn_conf_place url_place;
-	struct pn_conf_strings tenants;   /* empty: all */
-	struct pn_conf_strings types;     /* "payment.*" too; empty: all */
+	struct pn_conf_strings tenants; /* empty: all */
+	struct pn_conf_strings types;   /* "payment.*" too; empty: all */
+	int64_t start_us; /* of a new endpoint: what was received before is
+			   * not pushed; PN_MOMENT_NONE: all is */
 	struct pn_conf_files secret_file; /* whsec_...; the first signs first */
 	struct pn_conf_files ca_file;     /* 0 or 1; else the system's */
 	int64_t timeout_us;               /* of one attempt */

@@ -212,6 +212,10 @@ static const struct conf_option options[] = {
 	  1, PN_CONF_REPEAT_MAX, NULL, NULL,
 	  "a type of events that are sent, such as payment.succeeded or"
 	  " payment.*; without any, all" },
+	{ "deliver", "start", CONF_MOMENT, 0, DELIVER(start_us),
+	  0, INT64_MAX, NULL, "beginning",
+	  "of an endpoint whose name is new: what was received before this date"
+	  " is not sent" },
 	{ "deliver", "secret_file", CONF_SECRET_FILE,
 	  CONF_REPEATABLE | CONF_REQUIRED, DELIVER(secret_file),
 	  1, WEBHOOK_SECRET_BYTES_MAX, NULL, NULL,
@@ -235,6 +239,7 @@ static const char *const type_names[CONF_TYPE_COUNT] = {
 	[CONF_SIZE] = "size",
 	[CONF_DURATION] = "duration",
 	[CONF_RATE] = "rate",
+	[CONF_MOMENT] = "date",
 	[CONF_BOOL] = "yes or no",
 	[CONF_WORD] = "word",
 	[CONF_DSN] = "text",

@@ -15,6 +15,7 @@ enum conf_type {
 	CONF_SIZE,     /* int64_t, bytes */
 	CONF_DURATION, /* int64_t, microseconds */
 	CONF_RATE,     /* int64_t, per second; "off" is 0 */
+	CONF_MOMENT,   /* int64_t, us; "beginning" is PN_MOMENT_NONE */
 	CONF_BOOL,     /* bool */
 	CONF_WORD,     /* an enum; one of option.words */
 	CONF_DSN,      /* struct conf_text; what is in it is libpq's affair */

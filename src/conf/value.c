@@ -7,6 +7,7 @@
 #include "conf_internal.h"
 
 #include <assert.h>
+#include <stdio.h>
 
 #include "paynotify/moment.h"
 #include "paynotify/parse.h"
@@ -138,6 +139,30 @@ set_rate(const struct target *target)
 	return in_range(target, (int64_t)value, "/s");
 }
 
+/* "now" is refused: it would be another time at every start, and whether it
+ * counts depends on which start was the first. */
+static int
+set_moment(const struct target *target)
+{
+	char midnight[sizeof("YYYY-MM-DDT00:00:00Z")];
+	int64_t us = PN_MOMENT_NONE;
+	int r = 0;
+
+	if (target->text.len == strlen("YYYY-MM-DD")) {
+		(void)snprintf(midnight, sizeof(midnight),
+		    PN_STR_FMT "T00:00:00Z", PN_STR_ARG(target->text));
+		r = pn_moment_parse_rfc3339(pn_str_from(midnight), &us);
+	} else if (!pn_str_is(target->text, "beginning")) {
+		r = pn_moment_parse_rfc3339(target->text, &us);
+	}
+	if (r != 0 || (us != PN_MOMENT_NONE && us < target->option->min))
+		return refuse(target,
+		    "\"beginning\", a date such as 2026-03-01 (midnight UTC) or"
+		    " a time such as 2026-03-01T10:00:00+08:00");
+	memcpy(target->data, &us, sizeof(us));
+	return 0;
+}
+
 static int
 set_bool(const struct target *target)
 {
@@ -220,6 +245,7 @@ conf_value_set(struct conf_load *load, const struct conf_option *option,
 	case CONF_SIZE: return set_size(&target);
 	case CONF_DURATION: return set_duration(&target);
 	case CONF_RATE: return set_rate(&target);
+	case CONF_MOMENT: return set_moment(&target);
 	case CONF_BOOL: return set_bool(&target);
 	case CONF_WORD: return set_word(&target);
 	case CONF_DSN: return set_dsn(&target);

@@ -18,6 +18,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "paynotify/moment.h"
+
 #include "array.h"
 #include "handoff_internal.h"
 #include "statements.h"
@@ -100,20 +102,23 @@ pn_handoff_put_endpoint(struct pn_handoff *handoff,
 {
 	PN_CLEANUP(pn_result_freep) PGresult *result = NULL;
 	PN_CLEANUP(pn_array_done) struct pn_array tenants, types;
+	char start[PN_MOMENT_TEXT_BYTES] = "-infinity";
 	struct pn_str a, b;
 	int r;
 
+	if (endpoint->start_us != PN_MOMENT_NONE)
+		pn_moment_format_rfc3339(endpoint->start_us, start);
 	a = list(&tenants, &endpoint->tenants);
 	b = list(&types, &endpoint->types);
 	if (pn_array_failed(&tenants) || pn_array_failed(&types))
 		return pn_error_set(ret_error, -ENOMEM, "out of memory");
 	r = pn_conn_query(&handoff->conn, pn_sql_handoff_endpoint,
 	    &(struct pn_params){
-		.count = 4,
+		.count = 5,
 		.values = (const char *const[]){ endpoint->name, a.data, b.data,
-		    endpoint->url },
-		.lengths = (const int[]){ 0, (int)a.len, (int)b.len, 0 },
-		.formats = (const int[]){ 0, 1, 1, 0 },
+		    endpoint->url, start },
+		.lengths = (const int[]){ 0, (int)a.len, (int)b.len, 0, 0 },
+		.formats = (const int[]){ 0, 1, 1, 0, 0 },
 	    },
 	    &result, ret_error);
 	if (r != 0)

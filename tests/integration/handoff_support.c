@@ -19,7 +19,9 @@ static char url[] = "https://app.example/hook";
 struct pn_conf_deliver
 endpoint_conf(char *name)
 {
-	return (struct pn_conf_deliver){ .name = name, .url = url };
+	return (struct pn_conf_deliver){
+		.name = name, .url = url, .start_us = PN_MOMENT_NONE
+	};
 }
 
 struct pn_handoff *

@@ -312,6 +312,37 @@ test_handoff__endpoint_is_as_configured(void **state)
 	handoff_take_some(f->handoff, "app", 0, &claims);
 }
 
+/* If it failed: a section that is added to an installation with a history would
+ * be sent all of it, against what it says; or a changed `start` would lose
+ * events that an endpoint has still to get. */
+static void
+test_handoff__a_new_endpoint_begins_where_it_says(void **state)
+{
+	struct fixture *f = *state;
+	char before[] = "before", after[] = "after";
+	struct pn_conf_deliver early = endpoint_conf(before);
+	struct pn_conf_deliver late = endpoint_conf(after);
+	struct pn_error error = { { 0 } };
+	struct claims claims;
+	int64_t now_us;
+
+	assert_int_equal(put(f->store->store, "a", 100), PN_STORE_RECORDED);
+	now_us = pn_clock_realtime_us();
+	early.start_us = now_us - 3600 * PN_SECOND_US;
+	late.start_us = now_us + 3600 * PN_SECOND_US;
+	for (int i = 0; i < 2; i++) {
+		assert_int_equal(
+		    pn_handoff_put_endpoint(f->handoff, &early, &error), 0);
+		assert_int_equal(
+		    pn_handoff_put_endpoint(f->handoff, &late, &error), 0);
+		/* Known by now: this counts no more. */
+		early.start_us = late.start_us;
+		late.start_us = PN_MOMENT_NONE;
+	}
+	handoff_take_some(f->handoff, before, 1, &claims);
+	handoff_take_some(f->handoff, after, 0, &claims);
+}
+
 /* If it failed: an endpoint would take the events of an application that pulls
  * under the same name, or the operator would not know why it gets none. */
 static void
@@ -441,6 +472,7 @@ main(void)
 		TEST(test_handoff__looks_into_one_partition_an_event),
 		TEST(test_handoff__is_held_while_paused_or_disabled),
 		TEST(test_handoff__endpoint_is_as_configured),
+		TEST(test_handoff__a_new_endpoint_begins_where_it_says),
 		TEST(
 		    test_handoff__endpoint_does_not_take_the_name_of_who_pulls),
 		TEST(

@@ -23,6 +23,7 @@ endpoint(char *name, char *url)
 	return (struct pn_conf_deliver){
 		.name = name,
 		.url = url,
+		.start_us = PN_MOMENT_NONE,
 		.secret_file = { &secret_file, 1 },
 		.timeout_us = 15 * PN_SECOND_US,
 		.max_in_flight = 16,

@@ -8,6 +8,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "paynotify/moment.h"
+
 #define SECRET "whsec_MDEyMzQ1Njc4OWFiY2RlZjAxMjM0NTY3\n"
 #define ALIPAY(tenant)                \
 	"[alipay " tenant "]\n"       \
@@ -47,6 +49,7 @@ test_conf_deliver__defaults_are_those_of_the_manual(void **state)
 	assert_int_equal(app->tenants.count, 0);
 	assert_int_equal(app->types.count, 0);
 	assert_int_equal(app->ca_file.count, 0);
+	assert_true(app->start_us == PN_MOMENT_NONE);
 	assert_int_equal(app->timeout_us, 10000000);
 	assert_int_equal(app->max_in_flight, 64);
 	assert_null(conf->warnings);
@@ -241,6 +244,41 @@ test_conf_deliver__filters_must_be_able_to_match(void **state)
 	(void)folder_accept(folder, DELIVER("app", LOCAL) "tenants = shop1\n");
 }
 
+/* An endpoint that begins hours off, or at another time than is written, sends
+ * what was never meant for it or leaves out what was. */
+static void
+test_conf_deliver__start_is_a_moment_or_the_beginning(void **state)
+{
+	static const struct {
+		const char *text;
+		int64_t us;
+	} good[] = {
+		{ "beginning", PN_MOMENT_NONE },
+		{ "2026-03-01", INT64_C(1772323200000000) },
+		{ "2026-03-01T10:00:00+08:00", INT64_C(1772330400000000) },
+		{ "2026-03-01T02:00:00.5Z", INT64_C(1772330400500000) },
+		{ "1970-01-01", 0 },
+	};
+	static const char *const bad[] = { "", "now", "Beginning", "0",
+		"2026-02-29", "2026-03-1", "2026-03-01 10:00:00",
+		"2026-03-01T10:00:00", "1969-12-31", "24h", "-infinity",
+		"2026-03-0a" };
+	char text[512];
+
+	for (size_t i = 0; i < PN_COUNT(good); i++) {
+		(void)snprintf(text, sizeof(text),
+		    DELIVER("app", LOCAL) "start = %s\n", good[i].text);
+		assert_true(folder_accept(*state, text)->delivers[0].start_us ==
+			    good[i].us);
+	}
+	for (size_t i = 0; i < PN_COUNT(bad); i++) {
+		(void)snprintf(text, sizeof(text),
+		    DELIVER("app", LOCAL) "start = %s\n", bad[i]);
+		folder_refuse(*state, text,
+		    "is not \"beginning\", a date such as 2026-03-01");
+	}
+}
+
 static void
 test_conf_deliver__what_is_needed_and_in_range(void **state)
 {
@@ -365,6 +403,7 @@ main(void)
 		TEST(test_conf_deliver__urls_are_judged_before_the_start),
 		TEST(test_conf_deliver__plain_http_elsewhere_is_warned_of),
 		TEST(test_conf_deliver__filters_must_be_able_to_match),
+		TEST(test_conf_deliver__start_is_a_moment_or_the_beginning),
 		TEST(test_conf_deliver__what_is_needed_and_in_range),
 		TEST(test_conf_deliver__files_are_guarded_and_bounded),
 		TEST(test_conf_deliver__too_many_endpoints_are_refused),

@@ -33,6 +33,7 @@ deliver_of(struct pn_conf_file *files, size_t count)
 	return (struct pn_conf_deliver){
 		.name = name,
 		.url = url,
+		.start_us = PN_MOMENT_NONE,
 		.secret_file = { files, count },
 		.timeout_us = 10 * PN_SECOND_US,
 		.max_in_flight = 4,
