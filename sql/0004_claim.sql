@@ -501,8 +501,8 @@ BEGIN
 END
 $$;
 
--- What claim() and the deliverer stand on: leases at most max_events events
--- (1 to 1000) of the consumer. Nothing while it is paused or disabled.
+-- What claim() and the deliverer stand on: leases at most max_events events (and
+-- at most 1000) of the consumer. Nothing while it is paused or disabled.
 --
 -- A claim holds an advisory lock an event until its transaction ends, and
 -- PostgreSQL has room for max_locks_per_transaction * max_connections, for
@@ -541,10 +541,11 @@ BEGIN
 		USING HINT = 'claim in a transaction of its own, or BEGIN '
 			'ISOLATION LEVEL READ COMMITTED', ERRCODE = '25001';
 	END IF;
-	IF max_events IS NULL OR max_events NOT BETWEEN 1 AND 1000 THEN
-		RAISE EXCEPTION 'max_events must be from 1 to 1000, not %',
+	IF (max_events >= 1) IS NOT TRUE THEN
+		RAISE EXCEPTION 'max_events must be at least 1, not %',
 			max_events USING ERRCODE = '22023';
 	END IF;
+	max_events := least(max_events, 1000);
 	IF lease IS NULL OR lease <= interval '0' THEN
 		RAISE EXCEPTION 'a lease must be longer than 0, not %', lease
 		USING ERRCODE = '22023';

@@ -164,7 +164,7 @@ BEGIN
 END
 $$;
 
--- Leases at most max_events events (1 to 1000), in order of seq, at most one of
+-- Leases at most max_events events (and at most 1000), in order of seq, one of
 -- an order. What is not settled by then is given to the next who claims.
 CREATE FUNCTION paynotify.claim(consumer text, max_events integer,
 	lease interval)
