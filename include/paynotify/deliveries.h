@@ -54,7 +54,7 @@ int pn_query_deliveries(struct pn_query *query,
     void *payload, struct pn_error *ret_error) PN_MUSTCHECK;
 
 struct pn_attempt_row {
-	struct pn_str consumer;
+	struct pn_str consumer; /* "(removed)": one that there was */
 	int64_t attempt, started_at_us, latency_us, status;
 	struct pn_str error, answer; /* answer: undecodable bytes as U+FFFD */
 	struct pn_str outcome;       /* "done", "retry", "dead" */
@@ -83,18 +83,22 @@ enum pn_delivery_action {
 	PN_ACTION_SKIP,      /* never (again); its order goes on */
 	PN_ACTION_PAUSE,     /* the consumer: claims nothing */
 	PN_ACTION_RESUME,
+	PN_ACTION_REMOVE, /* the consumer: forgotten, with all that it has not
+			   * been handed; what was tried stays on record */
 };
 struct pn_action {
 	enum pn_delivery_action action;
 	const char *consumer;
-	const char *event; /* id, key or seq; NULL for PAUSE and RESUME */
+	const char *event; /* id, key or seq; NULL for PAUSE, RESUME, REMOVE */
 	const char *state; /* REDELIVER or SKIP without event: all of the
 			    * consumer's deliveries in this state ("dead") */
 	const char *actor, *reason;
 };
-/* *ret_count: how many it was done to. 1: refused (no such consumer or event,
- * in flight at the moment, not yet handed off): the text says why and what to
- * do. The connection must be able to write. */
+/* *ret_count: how many it was done to. 1: refused (no such consumer or event; to
+ * redeliver, in flight at the moment or not yet handed off; to skip, done, or
+ * claimed in an open transaction; to remove, with leases): the text says why and
+ * what to do. -EPERM: the role may not act, -EACCES: not even read. The
+ * connection must be able to write. */
 int pn_query_act(struct pn_query *query, const struct pn_action *action,
     int64_t *ret_count, struct pn_error *ret_error) PN_MUSTCHECK;
 /* As pn_query_open, but able to write. */

@@ -104,7 +104,7 @@ pn_query_run(struct pn_query *query, const char *sql, int count,
 		return pn_error_prefix(ret_error, -ENOENT,
 		    "the schema is missing or old, run `paynotifyctl db "
 		    "migrate`: ");
-	return -EIO;
+	return strcmp(query->conn.sqlstate, "42501") == 0 ? -EACCES : -EIO;
 }
 
 struct pn_str

@@ -36,7 +36,8 @@ enum { PN_QUERY_WHICH_COUNT = 3 };
 void
 pn_query_which(const char *which, const char *ret_values[PN_QUERY_WHICH_COUNT]);
 
-/* Runs a statement with text parameters. 0, or < 0 with what to do. */
+/* Runs a statement with text parameters. 0, or < 0 with what to do; -EACCES: the
+ * role lacks a right. */
 int pn_query_run(struct pn_query *query, const char *sql, int count,
     const char *const *values, PGresult **ret_result,
     struct pn_error *ret_error) PN_MUSTCHECK;

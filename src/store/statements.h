@@ -9,6 +9,7 @@
 extern const char pn_sql_actions[];
 extern const char pn_sql_archive[];
 extern const char pn_sql_attempts[];
+extern const char pn_sql_consumer_remove[];
 extern const char pn_sql_consumer_state[];
 extern const char pn_sql_consumers[];
 extern const char pn_sql_deliveries[];

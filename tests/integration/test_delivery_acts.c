@@ -182,6 +182,119 @@ test_delivery_acts__skip_lets_the_order_go_on(void **state)
 	refuse(f, skip, "there is nothing to skip");
 }
 
+/* If it failed: to skip what failed would skip what waited behind it, too,
+ * though nobody has tried that yet. */
+static void
+test_delivery_acts__acts_on_none_that_it_wakes(void **state)
+{
+	struct fixture *f = *state;
+	struct pn_action skip = { .action = PN_ACTION_SKIP, .state = "retry" };
+	struct claims claims;
+	struct note note;
+
+	note_init(&note, "a", 100);
+	note_add_refund(&note, "a", "r1");
+	note_add_refund(&note, "a", "r2");
+	note_submit(f->store->store, &note);
+	assert_int_equal(note_wait(&note), PN_STORE_RECORDED);
+	note_done(&note);
+	handoff_take_some(f->handoff, "app", 1, &claims);
+	claims.results[0].retry_after_us = 3600 * PN_SECOND_US;
+	(void)handoff_settle(f->handoff, &claims, PN_DELIVERY_RETRY);
+	assert_int_equal(act(f, skip), 1);
+	assert_int_equal(
+	    db(f->db, "SELECT count(*) FROM paynotify.delivery_actions WHERE "
+		      "action = 'skip'"),
+	    1);
+	handoff_take_some(f->handoff, "app", 1, &claims);
+	assert_int_equal(claims.seqs[0], 2);
+	(void)handoff_settle(f->handoff, &claims, PN_DELIVERY_DONE);
+	handoff_take_some(f->handoff, "app", 1, &claims);
+	assert_int_equal(claims.seqs[0], 3);
+}
+
+/* If it failed: an event that is never claimed, or that hangs with a worker,
+ * could not be got out of the way. */
+static void
+test_delivery_acts__skips_what_is_new_or_leased(void **state)
+{
+	struct fixture *f = *state;
+	struct pn_action skip = { .action = PN_ACTION_SKIP, .event = "1" };
+	struct claims claims;
+
+	record(f, "a");
+	record(f, "b");
+	assert_int_equal(act(f, skip), 1);
+	handoff_take_some(f->handoff, "app", 1, &claims);
+	assert_int_equal(claims.seqs[0], 2);
+	skip.event = "2";
+	assert_int_equal(act(f, skip), 1);
+	assert_int_equal(
+	    handoff_settle(f->handoff, &claims, PN_DELIVERY_DONE), 1);
+}
+
+static int
+count_attempt(const struct pn_attempt_row *row, void *payload)
+{
+	assert_true(pn_str_is(row->consumer, "(removed)"));
+	++*(int *)payload;
+	return 0;
+}
+
+static int
+no_delivery(const struct pn_delivery_row *row, void *payload)
+{
+	(void)payload;
+	assert_int_equal(row->consumer.len, 0);
+	return 0;
+}
+
+static int
+count_action(const struct pn_action_row *row, void *payload)
+{
+	assert_true(pn_str_is(row->consumer, "(removed)"));
+	++*(int *)payload;
+	return 0;
+}
+
+/* If it failed: an application that is no more would be a backlog for ever, or
+ * what was tried would be forgotten with it. */
+static void
+test_delivery_acts__removes_a_consumer_and_keeps_the_record(void **state)
+{
+	struct fixture *f = *state;
+	struct pn_action remove = { .action = PN_ACTION_REMOVE };
+	struct pn_error error = { { 0 } };
+	int attempts = 0, actions = 0;
+	struct claims claims;
+
+	record(f, "a");
+	record(f, "b");
+	handoff_kill_one(f->handoff, "app");
+	assert_int_equal(act(f, (struct pn_action){ .action = PN_ACTION_SKIP,
+				    .event = "1" }),
+	    1);
+	handoff_take_some(f->handoff, "app", 1, &claims);
+	refuse(f, remove, "\"app\" has events in hand: Stop it");
+	(void)handoff_settle(f->handoff, &claims, PN_DELIVERY_DEAD);
+	assert_int_equal(act(f, remove), 1);
+	assert_int_equal(
+	    db(f->db, "SELECT count(*) FROM paynotify.consumers"), 0);
+	assert_int_equal(
+	    db(f->db, "SELECT count(*) FROM paynotify.delivery_actions WHERE "
+		      "action = 'remove' AND actor = 'ann' AND reason = "
+		      "'app: because'"),
+	    1);
+	refuse(f, remove, "there is no consumer \"app\"");
+	assert_int_equal(pn_query_delivery(f->reader, "1", no_delivery,
+			     count_attempt, &attempts, &error),
+	    0);
+	assert_int_equal(attempts, 1);
+	assert_int_equal(
+	    pn_query_actions(f->reader, 1, count_action, &actions, &error), 0);
+	assert_int_equal(actions, 1);
+}
+
 /* If it failed: an operator could not stop a consumer, or start it again. */
 static void
 test_delivery_acts__pauses_and_resumes_a_consumer(void **state)
@@ -273,6 +386,10 @@ main(void)
 		TEST(test_delivery_acts__redelivers_one_or_all_that_are_dead),
 		TEST(test_delivery_acts__acts_on_any_number_in_a_state),
 		TEST(test_delivery_acts__skip_lets_the_order_go_on),
+		TEST(test_delivery_acts__acts_on_none_that_it_wakes),
+		TEST(test_delivery_acts__skips_what_is_new_or_leased),
+		TEST(
+		    test_delivery_acts__removes_a_consumer_and_keeps_the_record),
 		TEST(test_delivery_acts__pauses_and_resumes_a_consumer),
 		TEST(test_delivery_acts__refuses_and_says_why),
 		TEST(test_delivery_acts__tells_a_refusal_from_a_fault),

@@ -1,7 +1,7 @@
 -- What was done by hand about one event, the oldest first.
-SELECT (extract(epoch FROM a.at) * 1000000)::int8, c.name, a.action, a.actor,
-	a.reason
+SELECT (extract(epoch FROM a.at) * 1000000)::int8,
+	coalesce(c.name, '(removed)'), a.action, a.actor, a.reason
 FROM paynotify.delivery_actions a
-JOIN paynotify.consumers c ON c.id = a.consumer_id
+LEFT JOIN paynotify.consumers c ON c.id = a.consumer_id
 WHERE a.seq = $1::int8
 ORDER BY a.at, c.name
