@@ -113,6 +113,7 @@ int ctl_events_show(struct ctl *ctl);
 int ctl_events_tail(struct ctl *ctl);
 int ctl_receipts_list(struct ctl *ctl);
 int ctl_consumers_list(struct ctl *ctl);
+int ctl_consumers_remove(struct ctl *ctl);
 int ctl_deliveries_list(struct ctl *ctl);
 int ctl_deliveries_show(struct ctl *ctl);
 int ctl_deliveries_redeliver(struct ctl *ctl);

@@ -1,6 +1,7 @@
 /*
- * `deliveries redeliver|skip|pause|resume`: what an operator does about the
- * hand-off. Each is written down with who and why (paynotify.delivery_actions).
+ * `deliveries redeliver|skip|pause|resume` and `consumers remove`: what an
+ * operator does about the hand-off. Each is written down with who and why
+ * (paynotify.delivery_actions).
  *
  * Several events are several transactions: one that is refused - it is in flight
  * at this moment, say - keeps none of the others back, is told, and makes the
@@ -25,6 +26,7 @@ static const char *const verbs[] = {
 	[PN_ACTION_SKIP] = "skip",
 	[PN_ACTION_PAUSE] = "pause",
 	[PN_ACTION_RESUME] = "resume",
+	[PN_ACTION_REMOVE] = "remove",
 };
 
 /* Where no reason is asked for. */
@@ -99,6 +101,7 @@ add_text(struct pn_buf *out, const struct pn_action *action, int64_t count)
 		break;
 	case PN_ACTION_PAUSE: pn_buf_add_text(out, ": paused\n"); break;
 	case PN_ACTION_RESUME: pn_buf_add_text(out, ": active\n"); break;
+	case PN_ACTION_REMOVE: pn_buf_add_text(out, ": removed\n"); break;
 	}
 }
 
@@ -199,7 +202,7 @@ act_on_events(struct ctl *ctl, enum pn_delivery_action action)
 	return r;
 }
 
-/* pause, resume */
+/* pause, resume, remove */
 static int
 act_on_consumer(struct ctl *ctl, enum pn_delivery_action action)
 {
@@ -241,4 +244,10 @@ int
 ctl_deliveries_resume(struct ctl *ctl)
 {
 	return act_on_consumer(ctl, PN_ACTION_RESUME);
+}
+
+int
+ctl_consumers_remove(struct ctl *ctl)
+{
+	return act_on_consumer(ctl, PN_ACTION_REMOVE);
 }

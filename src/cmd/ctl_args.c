@@ -88,6 +88,8 @@ const struct ctl_option ctl_options[CTL_OPT_COUNT] = {
 	    0, "which one (lists: all; else: the only one there is)" },
 	[CTL_OPT_STATE] = { "state", 0, "STATE", CTL_TEXT, AT(state), 0, 0,
 	    "only in this state: leased, waiting, retry or dead" },
+	[CTL_OPT_STATE_ALL] = { "state", 0, "STATE", CTL_TEXT, AT(state), 0, 0,
+	    "instead of EVENT: all that are dead, or in retry" },
 	[CTL_OPT_REASON] = { "reason", 0, "TEXT", CTL_RECORD, AT(reason), 0,
 	    CTL_REASON_BYTES_MAX, "why, for the record" },
 	[CTL_OPT_ACTOR] = { "actor", 0, "NAME", CTL_RECORD, AT(actor), 0,

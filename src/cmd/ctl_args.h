@@ -46,6 +46,7 @@ enum ctl_option_id {
 	CTL_OPT_FOLLOW,
 	CTL_OPT_CONSUMER,
 	CTL_OPT_STATE,
+	CTL_OPT_STATE_ALL, /* --state too, of what acts */
 	CTL_OPT_REASON,
 	CTL_OPT_ACTOR,
 	CTL_OPT_COUNT

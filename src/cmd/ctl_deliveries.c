@@ -159,9 +159,10 @@ static void
 say_how_many(const struct ctl *ctl, const struct listing *listing)
 {
 	if (!listing->json && listing->rows == 0)
-		(void)fprintf(stderr, "no unfinished deliveries%s\n",
+		(void)fprintf(stderr,
+		    "nothing that was claimed is unfinished%s\n",
 		    ctl->args.consumer || ctl->args.state || ctl->args.tenant
-			? " match"
+			? " and matches"
 			: "");
 	if (ctl->args.limit == UINT64_MAX && listing->rows == CTL_LIST_LIMIT)
 		(void)fprintf(stderr,

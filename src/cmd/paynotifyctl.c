@@ -185,6 +185,26 @@ const struct ctl_command ctl_commands[] = {
 		"others among them.\n",
 	},
 	{
+	    .group = "consumers",
+	    .name = "remove",
+	    .operands = "CONSUMER",
+	    .operand_min = 1,
+	    .operand_max = 1,
+	    .options = COMMON | RECORD,
+	    .required = CTL_BIT(CTL_OPT_REASON),
+	    .need = CTL_NEEDS_WRITING,
+	    .run = ctl_consumers_remove,
+	    .summary = "forget a consumer that is no more",
+	    .details =
+		"What it has not been handed is dropped; its attempts and what "
+		"was done by hand\nstay on record. Stop it first: take the "
+		"section [deliver NAME] out and restart\nthe daemon, or end "
+		"the "
+		"application. If not, it comes back as a new one, which\nis "
+		"handed all events again. Refused while it has events in "
+		"hand.\n",
+	},
+	{
 	    .group = "deliveries",
 	    .name = "list",
 	    .options = COMMON | CTL_BIT(CTL_OPT_CONSUMER) |
@@ -220,7 +240,7 @@ const struct ctl_command ctl_commands[] = {
 	    .operands = "[EVENT...]",
 	    .operand_max = CTL_COUNT_MAX,
 	    .options = COMMON | RECORD | CTL_BIT(CTL_OPT_CONSUMER) |
-		       CTL_BIT(CTL_OPT_STATE),
+		       CTL_BIT(CTL_OPT_STATE_ALL),
 	    .required = CTL_BIT(CTL_OPT_REASON),
 	    .need = CTL_NEEDS_WRITING,
 	    .run = ctl_deliveries_redeliver,
@@ -237,13 +257,15 @@ const struct ctl_command ctl_commands[] = {
 	    .operands = "[EVENT...]",
 	    .operand_max = CTL_COUNT_MAX,
 	    .options = COMMON | RECORD | CTL_BIT(CTL_OPT_CONSUMER) |
-		       CTL_BIT(CTL_OPT_STATE),
+		       CTL_BIT(CTL_OPT_STATE_ALL),
 	    .required = CTL_BIT(CTL_OPT_REASON),
 	    .need = CTL_NEEDS_WRITING,
 	    .run = ctl_deliveries_skip,
 	    .summary = "give events up: never handed over, their orders go on",
-	    .details = "EVENT as for redeliver; or --state dead for all that "
-		       "were given up.\n",
+	    .details =
+		"EVENT as for redeliver; or --state dead for all that were "
+		"given up. One that is\nin flight, too: its lease is lost, and "
+		"the worker's ack fails.\n",
 	},
 	{
 	    .group = "deliveries",

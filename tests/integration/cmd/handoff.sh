@@ -47,7 +47,7 @@ state_of() { # consumer order
 test_handoff__1_without_the_schema_db_migrate_is_named() {
     for c in 'consumers list' 'deliveries list' 'deliveries show 1' 'order show 1' \
         'deliveries redeliver 1 --reason x' 'deliveries skip 1 --reason x' \
-        'deliveries pause app --reason x' 'deliveries resume app'; do
+        'deliveries pause app --reason x' 'deliveries resume app' 'consumers remove app --reason x'; do
         # shellcheck disable=SC2086
         ctl $c; exits 1; complains 'paynotifyctl db migrate'; same "$out" ''
     done
@@ -58,11 +58,12 @@ test_handoff__1_without_the_schema_db_migrate_is_named() {
 test_handoff__2_without_a_consumer_it_is_said_how_to_make_one() {
     ctl consumers list; exits 0; same "$out" ''; complains 'no consumers yet'
     ctl consumers list --json; exits 0; silent; same "$out" ''
-    ctl deliveries list; exits 0; complains 'no consumers yet'; complains 'no unfinished deliveries$'; same "$out" ''
+    ctl deliveries list; exits 0; complains 'no consumers yet'; complains 'nothing that was claimed is unfinished$'; same "$out" ''
     ctl deliveries list --json; exits 0; silent; same "$out" ''
     ctl deliveries list --consumer app; exits 1; complains 'no consumer "app"; there are none yet'
     ctl deliveries redeliver 1 --reason x; exits 1; complains 'register_consumer'; complains '\[deliver NAME\]'
     ctl deliveries pause app --reason x; exits 1; complains 'no consumer "app"'
+    ctl consumers remove app --reason x; exits 1; complains 'no consumer "app"; there are none yet'
     ctl deliveries show 1; exits 1; complains 'no event "1"'
     ctl order show NONE; exits 1; complains 'order "NONE"'
     "$bin/paynotifyd" -c "$conf" --role receive 2>"$work/daemon.log" &
@@ -113,7 +114,7 @@ test_handoff__3_lists_show_every_state_and_nothing_that_is_done() {
     ctl deliveries list --json --state dead; json 'length == 3 and all(.[]; .state == "dead")'
     ctl deliveries list --json --limit 2; json 'length == 2'
     ctl deliveries list --json --tenant nobody; exits 0; same "$out" ''
-    ctl deliveries list --tenant nobody; exits 0; complains 'no unfinished deliveries match'
+    ctl deliveries list --tenant nobody; exits 0; complains 'nothing that was claimed is unfinished and matches'
     ctl deliveries list --json --consumer ledger; json 'length == 6'
     ctl deliveries list --json --consumer leger; exits 1; same "$out" ''
     complains 'no consumer "leger"; there is ledger'
@@ -200,6 +201,13 @@ test_handoff__6_refusals_say_what_to_do() {
     json '.[0].count == 0 and (.[0].error | test("handed off"))'
     ctl deliveries redeliver "$(seq_of NEW)" --reason now; exits 1; complains 'not been claimed by "ledger" yet'
     ctl deliveries skip "$(seq_of SKIP)" --reason now; exits 1; complains 'nothing to skip'
+    # what is in flight may be given up, and only that: whoever has it is told by his ack
+    ctl deliveries skip "$(seq_of LEASED)" --reason now; exits 0; says ': skipped for ledger$'
+    same "$(sql "SELECT * FROM paynotify.settle(ARRAY['$(token_of LEASED)'::uuid], '{done}', '{NULL}', '{NULL}')")" \
+        "$(token_of LEASED)"
+    # the two that are offered, and no more
+    run "$ctl" deliveries skip --help; exits 0; says 'state STATE .*dead, or in retry'
+    ! grep -qE 'leased|waiting' <<<"$out" || wrong 'states are offered that are refused'
     ctl deliveries redeliver 1 --reason now --consumer nobody; exits 1; complains 'there is ledger'
     # the role that reads may not act
     psql -qX -c 'CREATE ROLE looker LOGIN IN ROLE paynotify_reader'
@@ -278,6 +286,32 @@ test_handoff__a_long_lists_are_whole() {
     ctl deliveries list --consumer many --json --limit 0; exits 0; silent
     [ "$(wc -l <<<"$out")" -gt 1100 ] || wrong 'not all are listed'
     same "$(jq .seq <<<"$out" | sort -u | wc -l)" "$(wc -l <<<"$out")"
+}
+
+# An application that is no more must not be listed for ever, nor take what others
+# have with it; one that is at work must not lose its leases.
+test_handoff__b_a_consumer_is_removed() {
+    local attempts
+    ctl consumers remove mail; exits 2; complains 'needs --reason'
+    ctl consumers remove --reason x; exits 2; complains 'needs CONSUMER'
+    ctl consumers remove mial --reason x; exits 1; complains 'no consumer "mial"; there are ledger, mail, many'
+    attempts=$(sql 'SELECT count(*) FROM paynotify.delivery_attempts')
+    ctl consumers remove many --reason 'gone'; exits 1; complains 'has events in hand: Stop it'; same "$out" ''
+    sql "SELECT paynotify.nack(d.token) FROM paynotify.deliveries d JOIN paynotify.consumers c
+        ON c.id = d.consumer_id WHERE c.name IN ('mail', 'many') AND d.state = 'leased'" >/dev/null
+    ctl consumers remove many --reason 'the shop is closed' --actor chen; exits 0; silent; says '^many: removed$'
+    ctl consumers remove mail --reason 'no mails' --json; exits 0; silent
+    json '.[0] | .action == "remove" and .consumer == "mail" and .count == 1 and .error == null'
+    ctl consumers list --json; json '[.[].name] == ["ledger"]'
+    ctl deliveries list --consumer many; exits 1; complains 'no consumer "many"'
+    same "$(sql 'SELECT count(*) FROM paynotify.delivery_attempts')" "$attempts"
+    same "$(sql "SELECT actor || ': ' || reason FROM paynotify.delivery_actions WHERE action = 'remove'
+        ORDER BY at LIMIT 1")" 'chen: many: the shop is closed'
+    # what is left of it is on an order's timeline, without a name
+    ctl order show T1; exits 0; silent
+    # registered again it is new
+    register many
+    ctl consumers list --json; json '.[] | select(.name == "many") | .behind > 1100 and .retrying == 0'
 }
 
 # shellcheck disable=SC2046 # in order: later ones use what earlier ones recorded

@@ -44,7 +44,7 @@ test_cmd__version_and_help_exit_0_on_stdout() {
     run "$ctl" --version; exits 0; silent; says '^paynotifyctl [0-9]+\.[0-9]+\.[0-9]+$'
     run "$ctl" --help; exits 0; silent; says 'config check'
     run "$ctl" events --help; exits 0; silent; says 'events tail'
-    same "$(commands | wc -l)" 18
+    same "$(commands | wc -l)" 19
     while read -r c; do
         # shellcheck disable=SC2086
         run "$ctl" $c --help; exits 0; silent
