@@ -16,7 +16,8 @@
  * the later of what it asks for and what the table says. Never earlier, for
  * every attempt counts: an endpoint that answers "Retry-After: 1" all day long
  * would use up its events' attempts in a dozen seconds. At most 24 h, so that
- * a wrong number does not lose an event to the next year.
+ * a wrong number does not lose an event to the next year. And of 429 and 503
+ * only: who is overloaded knows until when, a 500 or a redirect does not.
  */
 #include "schedule.h"
 
@@ -175,6 +176,12 @@ is_digits(struct pn_str text)
 		if (text.data[i] < '0' || text.data[i] > '9')
 			return false;
 	return text.len > 0;
+}
+
+bool
+pn_schedule_may_ask(int status)
+{
+	return status == 429 || status == 503;
 }
 
 int64_t
