@@ -73,11 +73,13 @@ struct pn_delivery_result {
 	int status;           /* HTTP, 0: no answer */
 	struct pn_str error;  /* why it failed; empty: it did not */
 	struct pn_str answer; /* first bytes of the body, any bytes */
+	/* Set by pn_handoff_settle(): the lease was lost before, so that the
+	 * outcome counts for nothing; the attempt is recorded all the same. */
+	bool lost;
 };
-/* All in one statement. *ret_lost: how many leases were lost before (their
- * attempts are recorded all the same). */
+/* All in one statement. *ret_lost: how many of the leases were lost. */
 int pn_handoff_settle(struct pn_handoff *handoff,
-    const struct pn_delivery_result *results, size_t count, size_t *ret_lost,
+    struct pn_delivery_result *results, size_t count, size_t *ret_lost,
     struct pn_error *ret_error) PN_MUSTCHECK;
 
 /* The endpoint answered 410: nothing is claimed for it until an operator

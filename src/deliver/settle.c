@@ -75,14 +75,18 @@ report(const struct pn_attempt *attempt)
 		    attempt->attempt, attempt->error);
 }
 
+/* results: of the first count that are pending. */
 static void
-settled(struct pn_deliver *d, size_t count, size_t lost)
+settled(struct pn_deliver *d, const struct pn_delivery_result *results,
+    size_t count, size_t lost)
 {
 	for (size_t i = 0; i < count; i++) {
 		struct pn_attempt *attempt = pn_attempts_take(&d->pending);
 
 		assert(attempt != NULL);
-		report(attempt);
+		/* Of what was lost another attempt decides. */
+		if (!results[i].lost)
+			report(attempt);
 		pn_deliver_settle_drop(attempt);
 	}
 	if (d->settle_max < PN_SETTLE_AT_ONCE)
@@ -130,7 +134,7 @@ settle_some(struct pn_deliver *d, struct pn_error *error)
 		results[count++] = pn_attempt_result(a);
 	r = pn_handoff_settle(d->handoff, results, count, &lost, error);
 	if (r == 0)
-		settled(d, count, lost);
+		settled(d, results, count, lost);
 	else
 		not_settled(d, count);
 	return r;

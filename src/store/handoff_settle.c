@@ -11,6 +11,7 @@
 
 #include <assert.h>
 #include <errno.h>
+#include <string.h>
 
 #include "paynotify/metrics.h"
 #include "paynotify/moment.h"
@@ -93,6 +94,7 @@ add(struct pn_array *a, const struct pn_delivery_result *result)
 	pn_array_add_filled(&a[C_ANSWER], answer);
 }
 
+/* What was lost has no outcome. */
 static void
 count_results(
     const struct pn_delivery_result *results, size_t count, size_t lost)
@@ -100,11 +102,36 @@ count_results(
 	int64_t counts[PN_COUNT(OUTCOMES)] = { 0 };
 
 	for (size_t i = 0; i < count; i++)
-		counts[results[i].outcome]++;
+		counts[results[i].outcome] += !results[i].lost;
 	pn_metric_add(PN_METRIC_DELIVERIES_DONE, counts[PN_DELIVERY_DONE]);
 	pn_metric_add(PN_METRIC_DELIVERIES_RETRY, counts[PN_DELIVERY_RETRY]);
 	pn_metric_add(PN_METRIC_DELIVERIES_DEAD, counts[PN_DELIVERY_DEAD]);
 	pn_metric_add(PN_METRIC_LEASES_LOST, (int64_t)lost);
+}
+
+/* Each token of the answer is one result's; of two with the same token the
+ * later one found the lease settled. */
+static size_t
+mark_lost(
+    const PGresult *answer, struct pn_delivery_result *results, size_t count)
+{
+	unsigned char token[PN_TOKEN_BYTES];
+	int lost = PQntuples(answer);
+
+	for (size_t i = 0; i < count; i++)
+		results[i].lost = false;
+	for (int i = 0; i < lost; i++) {
+		size_t j = count;
+
+		pn_query_uuid(answer, i, 0, token);
+		while (j > 0 &&
+		       (results[j - 1].lost || memcmp(results[j - 1].token,
+						   token, sizeof(token)) != 0))
+			j--;
+		assert(j > 0);
+		results[j - 1].lost = true;
+	}
+	return (size_t)lost;
 }
 
 static int
@@ -137,12 +164,12 @@ send(struct pn_handoff *handoff, struct pn_array *arrays, PGresult **ret_result,
 
 int
 pn_handoff_settle(struct pn_handoff *handoff,
-    const struct pn_delivery_result *results, size_t count, size_t *ret_lost,
+    struct pn_delivery_result *results, size_t count, size_t *ret_lost,
     struct pn_error *ret_error)
 {
 	PN_CLEANUP(pn_result_freep) PGresult *result = NULL;
 	struct pn_array arrays[COLUMNS];
-	int64_t lost;
+	size_t lost;
 	int r;
 
 	assert(count >= 1 && count <= RESULTS_MAX);
@@ -155,9 +182,9 @@ pn_handoff_settle(struct pn_handoff *handoff,
 		pn_array_done(&arrays[i]);
 	if (r < 0)
 		return r;
-	lost = pn_query_int(result, 0, 0, -1);
-	assert(lost >= 0 && (size_t)lost <= count);
-	count_results(results, count, (size_t)lost);
-	*ret_lost = (size_t)lost;
+	lost = mark_lost(result, results, count);
+	assert(lost <= count);
+	count_results(results, count, lost);
+	*ret_lost = lost;
 	return 0;
 }

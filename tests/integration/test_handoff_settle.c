@@ -222,6 +222,42 @@ test_settle__a_lost_lease_changes_nothing_but_the_record(void **state)
 	assert_int_equal(pn_metric_get(PN_METRIC_LEASES_LOST), before + 2);
 }
 
+/* If it failed: an event that somebody else has would be told to be dead, and
+ * counted as such. */
+static void
+test_settle__tells_which_leases_were_lost(void **state)
+{
+	struct fixture *f = *state;
+	int64_t lost = pn_metric_get(PN_METRIC_LEASES_LOST);
+	int64_t dead = pn_metric_get(PN_METRIC_DELIVERIES_DEAD);
+	struct claims claims;
+
+	for (int i = 0; i < 3; i++)
+		assert_int_equal(put(f->store->store,
+				     (char[]){ 'l', (char)('0' + i), 0 }, 100),
+		    PN_STORE_RECORDED);
+	handoff_take_some(f->handoff, "app", 3, &claims);
+	(void)db(f->db,
+	    "UPDATE paynotify.deliveries SET lease_expires_at = now() - "
+	    "interval '1 s' WHERE seq = %lld",
+	    (long long)claims.seqs[1]);
+	claims.results[0].lost = true; /* as one left it */
+	assert_int_equal(
+	    handoff_settle(f->handoff, &claims, PN_DELIVERY_DEAD), 1);
+	assert_false(claims.results[0].lost);
+	assert_true(claims.results[1].lost);
+	assert_false(claims.results[2].lost);
+	assert_int_equal(pn_metric_get(PN_METRIC_LEASES_LOST), lost + 1);
+	assert_int_equal(pn_metric_get(PN_METRIC_DELIVERIES_DEAD), dead + 2);
+	/* Twice in one statement: the first settles it. */
+	claims.results[1] = claims.results[0] = f->claims.results[0];
+	claims.count = 2;
+	assert_int_equal(
+	    handoff_settle(f->handoff, &claims, PN_DELIVERY_DEAD), 1);
+	assert_false(claims.results[0].lost);
+	assert_true(claims.results[1].lost);
+}
+
 /* If it failed: of many results the wrong ones would be settled. */
 static void
 test_settle__keeps_many_results_apart(void **state)
@@ -334,6 +370,7 @@ main(void)
 		TEST(test_settle__the_next_of_the_order_goes_on),
 		TEST(test_settle__records_attempts_with_whatever_was_answered),
 		TEST(test_settle__a_lost_lease_changes_nothing_but_the_record),
+		TEST(test_settle__tells_which_leases_were_lost),
 		TEST(test_settle__keeps_many_results_apart),
 		TEST(test_settle__does_not_believe_a_commit_with_a_warning),
 	};

@@ -1,5 +1,5 @@
 -- What came of attempts, and the attempts themselves, also of those whose lease
--- was lost; how many those are. All parameters are arrays with one member a
+-- was lost; the tokens of those. All parameters are arrays with one member a
 -- result. A clock that is wrong must not name a month without a partition.
 WITH r AS MATERIALIZED (
 	SELECT * FROM unnest($1::uuid[], $2::text[], $4::text[], $5::int4[],
@@ -18,4 +18,4 @@ WITH r AS MATERIALIZED (
 	FROM r
 	WHERE r.outcome <> 'back'
 )
-SELECT count(*) FROM paynotify.settle($1, $2, $3::interval[], $4)
+SELECT l FROM paynotify.settle($1, $2, $3::interval[], $4) l

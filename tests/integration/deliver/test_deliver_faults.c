@@ -12,6 +12,7 @@
 #include <cmocka.h>
 
 #include "deliver_support.h"
+#include "janitor_support.h"
 
 /* As a fail-over does, to the store's connections too. */
 static void
@@ -107,6 +108,43 @@ test_push__settles_over_a_new_connection(void **state)
 	put_many(f, 1, 1);
 	sink_wait(f->sink, 2);
 	assert_int_equal(sink_count(f->sink), 2);
+}
+
+/* If it failed: an operator would be told that an event is dead which another
+ * host has in hand. */
+static void
+test_push__says_nothing_of_an_event_that_it_lost(void **state)
+{
+	struct push_fixture *f = *state;
+	struct capture log;
+	bool dead;
+
+	sink_hold(f->sink, true);
+	sink_answer(f->sink, 500, NULL);
+	(void)db(f->db,
+	    "SELECT paynotify.put_endpoint('app', NULL, NULL, '%s')",
+	    sink_url(f->sink));
+	put_many(f, 0, 1);
+	(void)db(f->db,
+	    "INSERT INTO paynotify.deliveries (consumer_id, seq, received_at, "
+	    "state, attempts, retry_at) SELECT c.id, e.seq, e.received_at, "
+	    "'retry', 11, now() FROM paynotify.consumers c, "
+	    "paynotify.event_log e");
+	capture_begin(&log);
+	push_open(f);
+	sink_wait(f->sink, 1);
+	(void)db(f->db, "UPDATE paynotify.deliveries SET lease_expires_at = "
+			"now() - interval '1 s'");
+	sink_hold(f->sink, false);
+	capture_wait(&log, "1 of 1 results came when the lease");
+	push_close(f, 0);
+	dead = capture_has(&log, "is dead");
+	capture_end(&log);
+	assert_false(dead);
+	assert_int_equal(
+	    db(f->db, "SELECT count(*) FROM paynotify.delivery_attempts WHERE "
+		      "attempt = 12 AND status = 500"),
+	    1);
 }
 
 /* If it failed: a stop while the database is away would hang, or crash. */
@@ -223,6 +261,7 @@ main(void)
 		TEST(test_push__a_stop_leaves_no_lease_behind),
 		TEST(test_push__a_stop_lets_what_is_in_flight_end),
 		TEST(test_push__settles_over_a_new_connection),
+		TEST(test_push__says_nothing_of_an_event_that_it_lost),
 		TEST(test_push__stops_without_a_database),
 		TEST(test_push__an_endpoint_that_fails_is_tried_with_one),
 		TEST(test_push__an_endpoint_that_is_away_gets_its_events_later),
