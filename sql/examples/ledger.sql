@@ -8,10 +8,25 @@
 --
 -- Then, again and again (tests/examples has loops in shell, Python and Node):
 --
---   BEGIN;
---   SELECT ledger.post(seq), paynotify.ack(token)
---   FROM paynotify.claim('ledger', 100, '1 minute');
---   COMMIT;
+--   DO $$
+--   DECLARE
+--       e record;
+--   BEGIN
+--       FOR e IN SELECT * FROM paynotify.claim('ledger', 100, '1 minute') LOOP
+--           BEGIN
+--               PERFORM ledger.post(e.seq);
+--               PERFORM paynotify.ack(e.token);
+--           EXCEPTION WHEN OTHERS THEN
+--               RAISE WARNING 'event %: %', e.seq, SQLERRM;
+--               PERFORM paynotify.nack(e.token, '5 minutes', SQLERRM);
+--           END;
+--       END LOOP;
+--   END $$;
+--
+-- The block with EXCEPTION is a savepoint: an event that fails is undone alone,
+-- waits five minutes with the reason (paynotifyctl deliveries list shows it), and
+-- holds back its own order. Without it, one bad event would roll back all others
+-- that were claimed with it, each time anew.
 --
 -- What holds, whoever writes:
 --
@@ -26,6 +41,10 @@
 --   higher (its notification was overtaken) adds nothing. Each of these entries
 --   names the sum before it, which is unique in its order: two that start from
 --   the same sum cannot both commit.
+-- * What is genuine but cannot be posted is parked in ledger.unposted, and done:
+--   Alipay may tell that a refund was made, and no sum at all (the difference of
+--   the next sum has it then), or a currency that has no code. Whoever has posted
+--   one of these by hand deletes its row. An event of amount 0 moves nothing.
 --
 -- Amounts are bigint in minor units (fen), as in paynotify.events.
 CREATE SCHEMA ledger;
@@ -62,6 +81,13 @@ CREATE TABLE ledger.postings (
 	credit bigint NOT NULL DEFAULT 0 CHECK (credit >= 0),
 	PRIMARY KEY (journal_id, account_code, currency),
 	CHECK ((debit = 0) <> (credit = 0))
+);
+
+CREATE TABLE ledger.unposted (
+	event_id text COLLATE "C" PRIMARY KEY,
+	seq bigint NOT NULL, -- of paynotify.events
+	reason text NOT NULL,
+	parked_at timestamptz NOT NULL DEFAULT now()
 );
 
 CREATE FUNCTION ledger.check_entry() RETURNS trigger
@@ -147,7 +173,8 @@ AS $$
 $$;
 
 -- Posts an event, once. false: there was nothing to post - it has been posted
--- before, moves no money, or an Alipay refund whose sum is posted already.
+-- before, moves no money, or is an Alipay refund whose sum is posted already - or
+-- it could not be posted and is in ledger.unposted.
 CREATE FUNCTION ledger.post(event_seq bigint) RETURNS boolean
 LANGUAGE plpgsql SECURITY DEFINER
 SET search_path = pg_catalog, pg_temp
@@ -158,6 +185,7 @@ DECLARE
 	money bigint;
 	total bigint;  -- of the order's refunds, where the event tells it
 	posted bigint; -- and what is posted of it
+	trouble text;
 BEGIN
 	SELECT * INTO STRICT e FROM paynotify.events v WHERE v.seq = event_seq;
 	IF e.type NOT IN ('payment.succeeded', 'refund.succeeded') THEN
@@ -171,13 +199,20 @@ BEGIN
 		WHERE j.tenant = e.tenant
 			AND j.account = coalesce(e.account, '')
 			AND j.out_trade_no = coalesce(e.out_trade_no, '');
-		money := total - posted;
-		IF money <= 0 THEN
-			RETURN false;
-		END IF;
+		money := CASE WHEN total > posted THEN total - posted
+			WHEN total <= posted THEN 0 END; -- or no sum at all
 	END IF;
-	IF money IS NULL THEN
-		RAISE EXCEPTION 'event % (%) tells no amount', e.seq, e.type;
+	trouble := CASE WHEN money IS NULL THEN 'it tells no amount'
+		WHEN money <> 0 AND (e.currency ~ '^[A-Z]{3}$') IS NOT TRUE
+			THEN 'it tells no currency' END;
+	IF trouble IS NOT NULL THEN
+		INSERT INTO ledger.unposted (event_id, seq, reason)
+		VALUES (e.id, e.seq, trouble)
+		ON CONFLICT DO NOTHING;
+		RETURN false;
+	END IF;
+	IF money = 0 THEN
+		RETURN false;
 	END IF;
 	INSERT INTO ledger.journal (event_id, provider, tenant, account,
 		out_trade_no, what, occurred_at, refunded_before, refunded_total)

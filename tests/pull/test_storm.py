@@ -2,6 +2,7 @@
 import json
 import os
 import random
+import re
 import unittest
 
 from storm import Storm
@@ -63,7 +64,11 @@ class Ledger(Case):
         super().setUp()
         path = os.path.join(os.environ["PN_SQL"], "examples", "ledger.sql")
         with open(path, encoding="utf-8") as f:
-            self.admin.execute(f.read())
+            text = f.read()
+        self.admin.execute(text)
+        # What the comment tells an application to run again and again.
+        self.loop = re.search(r"^--   (DO \$\$\n.*?\n)--   (END \$\$;)$", text,
+                              re.M | re.S).expand(r"\1\2").replace("\n--", "\n")
 
     def books(self):
         return dict(self.sql("SELECT code, balance FROM ledger.balances"
@@ -100,6 +105,62 @@ class Ledger(Case):
         self.assertFalse(self.post(c))
         self.assertEqual(self.books()["assets:alipay:2088000000000001"], 0)
         self.assertEqual(self.books()["refunds:shop1"], 1000)
+
+    def test_what_cannot_be_posted_is_parked(self):
+        """Genuine events that tell no sum, or move nothing, would jam the
+        ledger: raised, they come again for ever."""
+        self.register("ledger", None, ["payment.*", "refund.*"])
+        self.post(self.event("o1", amount=1000))
+        parked = [self.event("o1", type="refund.succeeded", amount=None,
+                             refund=r) for r in (None, "{}")]
+        for seq in (*parked, *parked,
+                    self.event("o1", type="refund.succeeded", amount=0),
+                    self.alipay_refund("o1", 0), self.event("o2", amount=0)):
+            self.assertIs(self.post(seq), False)
+        self.assertEqual(self.sql("SELECT seq, reason FROM ledger.unposted"
+                                  " ORDER BY seq"),
+                         [(seq, "it tells no amount") for seq in parked])
+        self.assertEqual(self.books(), {
+            "assets:alipay:2088000000000001": 1000,
+            "income:shop1:sales": 1000})
+        self.assertTrue(self.post(self.alipay_refund("o1", 400)))
+        self.assertEqual(self.books()["refunds:shop1"], 400)
+        nameless = self.event("o3", amount=5)
+        self.sql("UPDATE paynotify.event_log SET currency = NULL"
+                 " WHERE seq = %s", [nameless])
+        self.assertIs(self.post(nameless), False)
+        self.assertEqual(self.value("SELECT reason FROM ledger.unposted WHERE"
+                                    " seq = %s", [nameless]),
+                         "it tells no currency")
+        for _ in range(8):      # o1 has six, one after another
+            self.sql(self.loop)
+        self.assertEqual(self.value("SELECT count(*) FROM paynotify.deliveries"
+                                    " WHERE state <> 'done'"), 0)
+
+    def test_a_poisoned_event_takes_no_other_with_it(self):
+        """One event that fails each time would roll back all that were claimed
+        with it, each time, and nothing was ever posted again."""
+        self.register("ledger", None, ["payment.*", "refund.*"])
+        self.event("o1", amount=100)
+        poison = self.event("o2", amount=-5)    # refused by a constraint
+        behind = self.event("o2", amount=7)
+        self.event("o3", amount=200)
+        for _ in range(2):
+            self.sql(self.loop)
+            self.assertEqual(self.books()["income:shop1:sales"], 300)
+            self.assertEqual(
+                self.sql("SELECT seq, state, reason LIKE '%%violates check%%'"
+                         " FROM paynotify.deliveries WHERE state <> 'done'"
+                         " ORDER BY seq"),
+                [(poison, "retry", True), (behind, "waiting", None)])
+        self.pass_time(301)
+        self.sql(self.loop)     # again, and still alone
+        self.assertEqual(self.value("SELECT attempts FROM paynotify.deliveries"
+                                    " WHERE seq = %s", [poison]), 2)
+        self.sql("SELECT paynotify.skip('ledger', ARRAY[%s]::bigint[], 'test',"
+                 " 'test')", [poison])
+        self.sql(self.loop)
+        self.assertEqual(self.books()["income:shop1:sales"], 307)
 
     def test_two_refunds_at_the_same_time(self):
         """Two that start from the same sum would post the same difference."""
@@ -172,10 +233,8 @@ class Ledger(Case):
         c = self.session(user="clerk")
         c.run("SELECT paynotify.register_consumer('ledger', NULL,"
               " ARRAY['payment.succeeded', 'refund.succeeded'])")
-        for wanted in ([(True, "")], []):
-            self.assertEqual(c.run(
-                "SELECT ledger.post(seq), paynotify.ack(token)::text"
-                " FROM paynotify.claim('ledger', 100, '1 minute')"), wanted)
+        for _ in range(2):
+            c.run(self.loop)
         self.assertEqual(len(c.run("SELECT * FROM ledger.balances")), 2)
         for text in ("INSERT INTO ledger.accounts VALUES ('x', 'debit')",
                      "INSERT INTO ledger.postings VALUES (1, 'x', 'CNY', 1, 0)",
