@@ -415,13 +415,15 @@ BEGIN
 	WHERE ctid = ANY (ARRAY(
 		SELECT c.ctid FROM paynotify.claims c
 		WHERE c.consumer_id = consumer AND c.expires_at <= instant
+			-- LIMIT 1 inside: by exact key, one after the other.
 			AND (SELECT true FROM unnest(c.seqs) s (seq)
-				JOIN paynotify.deliveries d
-					ON d.consumer_id = consumer
-					AND d.seq = s.seq
-				WHERE d.state = 'done'
-					OR d.state = 'leased'
-					AND d.lease_expires_at <= instant
+				CROSS JOIN LATERAL (SELECT d.state,
+						d.lease_expires_at
+					FROM paynotify.deliveries d
+					WHERE d.consumer_id = consumer
+						AND d.seq = s.seq LIMIT 1) l
+				WHERE l.state = 'done' OR l.state = 'leased'
+					AND l.lease_expires_at <= instant
 				LIMIT 1) IS NULL
 		FOR UPDATE SKIP LOCKED));
 	WITH free AS MATERIALIZED (
