@@ -60,6 +60,10 @@ struct pn_client_request {
 	bool sent;                    /* some of it may have left: always when
 				       * ANSWERED, CUT or LOST, never when
 				       * NOT_SENT; tells for TIMEOUT, STOPPED */
+	bool host_fault;              /* NOT_SENT for want of something of this
+				       * host (descriptors, memory, threads, its
+				       * file of authorities): it tells nothing of
+				       * the peer */
 	int status;                   /* HTTP, 0 unless answered */
 	struct pn_str answer_headers; /* "Name: value LF" lines, capped */
 	struct pn_str answer;         /* body */

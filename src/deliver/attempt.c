@@ -197,6 +197,11 @@ pn_attempt_judge(struct pn_attempt *attempt, uint32_t random)
 		attempt->outcome = PN_DELIVERY_BACK; /* nobody has seen it */
 		return verdict;
 	}
+	if (request->end == PN_CLIENT_NOT_SENT && request->host_fault) {
+		attempt->outcome = PN_DELIVERY_BACK; /* not the endpoint's */
+		set_error(attempt, request->error.text);
+		return PN_VERDICT_RETRY;
+	}
 	/* Once an operator resumes the endpoint, the event need not wait. */
 	if (verdict != PN_VERDICT_DISABLE)
 		attempt->delay_us = pn_schedule_delay_us(

@@ -53,6 +53,7 @@ struct pn_endpoint {
 	bool gone;          /* answered 410: to be disabled, before all else */
 	bool wanted;        /* there may be something: claim at once */
 	int64_t next_us;    /* else then (claim, or registration); monotonic */
+	int64_t hold_us;    /* but not before: this host lacks something */
 };
 
 /* Parses what the configuration says. 0; -EINVAL with file:line; -ENOMEM.

@@ -10,7 +10,7 @@
  *
  * When: at once if something may be there - a NOTIFY came, room became free,
  * the last claim gave all that was asked for - else a second later, for what is
- * due again by the clock.
+ * due again by the clock. But not while this host lacks what a push needs.
  */
 #include <assert.h>
 #include <errno.h>
@@ -73,6 +73,8 @@ pn_endpoint_room(struct pn_endpoint *endpoint, int64_t now_us)
 	unsigned room = (unsigned)endpoint->conf->max_in_flight;
 
 	assert(endpoint->in_flight <= room);
+	if (now_us < endpoint->hold_us)
+		return 0;
 	room -= endpoint->in_flight;
 	if (room > PN_CLAIM_AT_ONCE)
 		room = PN_CLAIM_AT_ONCE;
@@ -91,8 +93,8 @@ pn_endpoint_due_us(const struct pn_endpoint *endpoint)
 	    breaker->probing)
 		return INT64_MAX;
 	if (breaker->state == PN_BREAKER_OPEN && due_us < breaker->until_us)
-		return breaker->until_us;
-	return due_us;
+		due_us = breaker->until_us;
+	return due_us < endpoint->hold_us ? endpoint->hold_us : due_us;
 }
 
 int64_t

@@ -23,6 +23,9 @@
  * When the database is away, attempts in flight end and wait here; the thread
  * connects again with back-off and says what is wrong when that changes, not
  * each time it tries.
+ *
+ * An attempt that this host had no descriptor, memory or thread for is none: it
+ * counts neither for its event nor for the breaker.
  */
 #include <assert.h>
 #include <errno.h>
@@ -37,6 +40,10 @@
 
 static const int64_t POLL_US = PN_SECOND_US; /* for what is due by the clock */
 static const int64_t REGISTER_AGAIN_US = 30 * PN_SECOND_US;
+static const int64_t HOST_PAUSE_US = PN_SECOND_US;
+static const int64_t LOG_INTERVAL_US = 60 * PN_SECOND_US;
+
+static struct pn_log_gate host_gate;
 
 static uint32_t
 random_bits(void)
@@ -58,6 +65,7 @@ tell_breaker(struct pn_attempt *attempt, enum pn_verdict verdict)
 
 	/* These tell nothing of its health. */
 	if (request->end == PN_CLIENT_STOPPED ||
+	    attempt->outcome == PN_DELIVERY_BACK ||
 	    verdict == PN_VERDICT_DISABLE) {
 		pn_breaker_forget(&e->breaker, attempt->generation);
 		return;
@@ -74,6 +82,18 @@ tell_breaker(struct pn_attempt *attempt, enum pn_verdict verdict)
 		pn_log_notice("endpoint \"%s\" works again", e->conf->name);
 		break;
 	}
+}
+
+/* What this host lacks - descriptors, memory - is no attempt: the event goes
+ * back, and its endpoint is left alone for a while. */
+static void
+hold_back(const struct pn_attempt *attempt)
+{
+	attempt->endpoint->hold_us = pn_clock_monotonic_us() + HOST_PAUSE_US;
+	pn_log_gated(&host_gate, LOG_INTERVAL_US, PN_LOG_ERR, NULL,
+	    "no events are pushed to endpoint \"%s\", this host lacks what it "
+	    "needs, they wait: %s",
+	    attempt->endpoint->conf->name, attempt->error);
 }
 
 static void
@@ -99,6 +119,8 @@ collect(struct pn_deliver *d)
 		verdict = pn_attempt_judge(attempt, random_bits());
 		if (verdict == PN_VERDICT_DISABLE)
 			attempt->endpoint->gone = true;
+		if (attempt->request.host_fault)
+			hold_back(attempt);
 		tell_breaker(attempt, verdict);
 		pn_attempts_add(&d->pending, attempt);
 	}

@@ -90,11 +90,13 @@ pn_client_send(struct pn_client *client, struct pn_client_request *request)
 
 /* -- ending --------------------------------------------------------------------- */
 
-/* One that has, or had, no exchange. The error is set. */
+/* One that has, or had, no exchange. The error is set; memory: it was none. */
 static void
-end_unsent(struct pn_client_request *request, enum pn_client_end end)
+end_unsent(
+    struct pn_client_request *request, enum pn_client_end end, bool memory)
 {
 	request->end = end;
+	request->host_fault = memory;
 	request->sent = false;
 	request->status = 0;
 	request->answer_headers = request->answer = (struct pn_str){ NULL, 0 };
@@ -106,7 +108,7 @@ static void
 end_stopped(struct pn_client_request *request)
 {
 	(void)pn_error_set(&request->error, 0, "the client was stopped");
-	end_unsent(request, PN_CLIENT_STOPPED);
+	end_unsent(request, PN_CLIENT_STOPPED, false);
 }
 
 static void
@@ -224,7 +226,8 @@ pump(struct pn_client *client)
 		if (r == -ETIMEDOUT)
 			pn_client_report_late(request, client->lanes.running);
 		end_unsent(request,
-		    r == -ETIMEDOUT ? PN_CLIENT_TIMEOUT : PN_CLIENT_NOT_SENT);
+		    r == -ETIMEDOUT ? PN_CLIENT_TIMEOUT : PN_CLIENT_NOT_SENT,
+		    r == -ENOMEM);
 	}
 }
 
@@ -238,7 +241,7 @@ end_late(struct pn_client *client)
 	for (; late != NULL; late = next) {
 		next = late->next;
 		pn_client_report_late(late, client->lanes.running);
-		end_unsent(late, PN_CLIENT_TIMEOUT);
+		end_unsent(late, PN_CLIENT_TIMEOUT, false);
 	}
 }
 
@@ -268,7 +271,7 @@ sort_in(struct pn_client *client, struct pn_client_request *batch)
 		if (pn_client_lanes_add(&client->lanes, batch) == 0)
 			continue;
 		(void)pn_error_set(&batch->error, 0, "out of memory");
-		end_unsent(batch, PN_CLIENT_NOT_SENT);
+		end_unsent(batch, PN_CLIENT_NOT_SENT, true);
 	}
 }
 

@@ -119,6 +119,7 @@ struct pn_client_exchange {
 	bool sent;     /* curl was let send: from here on bytes may leave */
 	bool repeated; /* curl wanted to send a second time */
 	bool cut, stopped;
+	int socket_errno; /* why the last one could not be made, or 0 */
 	char text[CURL_ERROR_SIZE];
 };
 

@@ -29,6 +29,7 @@
 #include <assert.h>
 #include <errno.h>
 #include <stdlib.h>
+#include <sys/socket.h>
 
 #include "paynotify/moment.h"
 
@@ -62,6 +63,21 @@ before_sending(
 	}
 	exchange->sent = true;
 	return CURL_PREREQFUNC_OK;
+}
+
+/* curl does not tell why there is none. */
+static curl_socket_t
+open_socket(void *payload, curlsocktype purpose, struct curl_sockaddr *address)
+{
+	struct pn_client_exchange *exchange = payload;
+	int fd = socket(address->family, address->socktype | SOCK_CLOEXEC,
+	    address->protocol);
+
+	(void)purpose;
+	if (fd >= 0)
+		return fd;
+	exchange->socket_errno = errno;
+	return CURL_SOCKET_BAD;
 }
 
 /* Trust one file, or the system's authorities. Only those: curl would look
@@ -121,6 +137,8 @@ set_once(struct pn_client_exchange *exchange)
 	SET(CURLOPT_ERRORBUFFER, exchange->text);
 	SET(CURLOPT_PREREQFUNCTION, before_sending);
 	SET(CURLOPT_PREREQDATA, exchange);
+	SET(CURLOPT_OPENSOCKETFUNCTION, open_socket);
+	SET(CURLOPT_OPENSOCKETDATA, exchange);
 	SET(CURLOPT_HEADERFUNCTION, pn_client_answer_header);
 	SET(CURLOPT_HEADERDATA, exchange);
 	SET(CURLOPT_WRITEFUNCTION, pn_client_answer_body);
@@ -280,6 +298,7 @@ pn_client_exchange_start(struct pn_client_exchange *exchange,
 	    false;
 	exchange->sent = exchange->repeated = exchange->cut =
 	    exchange->stopped = false;
+	exchange->socket_errno = 0;
 	exchange->text[0] = '\0';
 	return 0;
 }
@@ -298,6 +317,8 @@ pn_client_exchange_end(struct pn_client_exchange *exchange, CURLcode code)
 	request->elapsed_us = pn_clock_monotonic_us() - request->began_us;
 	request->sent = exchange->sent;
 	request->status = (int)status;
+	if (exchange->socket_errno != 0)
+		os_error = exchange->socket_errno;
 	pn_client_report(exchange, code, (int)os_error);
 	if (request->end == PN_CLIENT_ANSWERED ||
 	    request->end == PN_CLIENT_CUT) {

@@ -4,10 +4,14 @@
  * rest of a URL, and headers, may be secrets. What curl says is taken up,
  * stripped of what a terminal might obey (a certificate's names are the
  * peer's words).
+ *
+ * Where nothing was sent, it is told apart whether this host was the reason: a
+ * caller must not hold that against the peer.
  */
 #include "client_internal.h"
 
 #include <assert.h>
+#include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
@@ -43,6 +47,24 @@ printable(struct pn_client_exchange *exchange, CURLcode code)
 	return len > 0 ? text : curl_easy_strerror(code);
 }
 
+/* Whether this host lacks something. A look-up needs a thread and a pair of
+ * sockets; that it got none is told by curl's text only. */
+static bool
+is_host_fault(CURLcode code, int os_error, const char *text)
+{
+	static const char no_thread[] = "getaddrinfo() thread failed";
+
+	switch (code) {
+	case CURLE_OUT_OF_MEMORY:
+	case CURLE_FAILED_INIT:
+	case CURLE_SSL_CACERT_BADFILE: return true;
+	case CURLE_COULDNT_CONNECT:
+		return os_error == EMFILE || os_error == ENFILE ||
+		       os_error == ENOMEM || os_error == ENOBUFS;
+	default: return strncmp(text, no_thread, sizeof(no_thread) - 1) == 0;
+	}
+}
+
 static void
 report_not_sent(
     struct pn_client_exchange *exchange, CURLcode code, int os_error)
@@ -53,6 +75,7 @@ report_not_sent(
 
 	name_peer(request->url, peer);
 	request->end = PN_CLIENT_NOT_SENT;
+	request->host_fault = is_host_fault(code, os_error, text);
 	if (code == CURLE_URL_MALFORMAT || code == CURLE_UNSUPPORTED_PROTOCOL)
 		(void)pn_error_set(&request->error, 0,
 		    "the URL of the request is not one of http or https: %s",
@@ -124,6 +147,7 @@ pn_client_report(
 	struct pn_client_request *request = exchange->request;
 
 	request->error.text[0] = '\0';
+	request->host_fault = false;
 	if (exchange->stopped) {
 		request->end = PN_CLIENT_STOPPED;
 		(void)pn_error_set(

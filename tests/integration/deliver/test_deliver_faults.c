@@ -8,6 +8,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
+#include <unistd.h>
 
 #include <cmocka.h>
 
@@ -147,6 +149,46 @@ test_push__says_nothing_of_an_event_that_it_lost(void **state)
 	    1);
 }
 
+/* If it failed: while this host is out of descriptors events would use up their
+ * attempts, and endpoints that are well would count as broken. */
+static void
+test_push__what_this_host_lacks_is_no_attempt(void **state)
+{
+	enum { EVENTS = 16 }; /* more than the breaker forgives */
+	struct push_fixture *f = *state;
+	struct rlimit before, none;
+	struct capture log;
+	bool opened;
+	int fd;
+
+	push_open(f);
+	db_wait(f->db, 1, "SELECT count(*) FROM paynotify.consumers");
+	capture_begin(&log);
+	fd = dup(STDIN_FILENO); /* the first that is free */
+	assert_true(fd >= 0);
+	(void)close(fd);
+	assert_int_equal(getrlimit(RLIMIT_NOFILE, &before), 0);
+	none = before;
+	none.rlim_cur = (rlim_t)fd;
+	assert_int_equal(setrlimit(RLIMIT_NOFILE, &none), 0);
+	put_many(f, 0, EVENTS);
+	capture_wait(&log, "this host lacks what it needs");
+	db_wait(f->db, EVENTS, APP_COUNT "AND state = 'retry'");
+	assert_int_equal(setrlimit(RLIMIT_NOFILE, &before), 0);
+	sink_wait(f->sink, EVENTS);
+	db_wait(f->db, 0, APP_COUNT "AND state <> 'done'");
+	opened = capture_has(&log, "its events wait, one at a time");
+	capture_end(&log);
+	assert_false(opened);
+	assert_int_equal(
+	    db(f->db, "SELECT count(*) FROM paynotify.delivery_attempts WHERE "
+		      "attempt = 1 AND outcome = 'done'"),
+	    EVENTS);
+	assert_int_equal(
+	    db(f->db, "SELECT count(*) FROM paynotify.delivery_attempts"),
+	    EVENTS);
+}
+
 /* If it failed: a stop while the database is away would hang, or crash. */
 static void
 test_push__stops_without_a_database(void **state)
@@ -262,6 +304,7 @@ main(void)
 		TEST(test_push__a_stop_lets_what_is_in_flight_end),
 		TEST(test_push__settles_over_a_new_connection),
 		TEST(test_push__says_nothing_of_an_event_that_it_lost),
+		TEST(test_push__what_this_host_lacks_is_no_attempt),
 		TEST(test_push__stops_without_a_database),
 		TEST(test_push__an_endpoint_that_fails_is_tried_with_one),
 		TEST(test_push__an_endpoint_that_is_away_gets_its_events_later),

@@ -10,6 +10,7 @@
 #include <netdb.h>
 #include <netinet/in.h>
 #include <stdatomic.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -102,6 +103,60 @@ test_client__refused_connection_is_not_sent(void **state)
 	assert_false(call->request.sent);
 	call_free(call);
 	(void)close(fd);
+}
+
+static struct rlimit descriptors;
+
+/* No more descriptors for this process, or as many as before. The client has
+ * what it needs open already. */
+static void
+allow_descriptors(bool allow)
+{
+	struct rlimit none;
+	int fd = dup(STDIN_FILENO); /* the first that is free */
+
+	if (allow) {
+		assert_int_equal(setrlimit(RLIMIT_NOFILE, &descriptors), 0);
+		return;
+	}
+	assert_true(fd >= 0);
+	(void)close(fd);
+	assert_int_equal(getrlimit(RLIMIT_NOFILE, &descriptors), 0);
+	none = descriptors;
+	none.rlim_cur = (rlim_t)fd;
+	assert_int_equal(setrlimit(RLIMIT_NOFILE, &none), 0);
+}
+
+/* What this host lacks is held against the peer: its events use up their
+ * attempts while a descriptor is missing here. */
+static void
+test_client__what_this_host_lacks_is_told_apart(void **state)
+{
+	static const struct {
+		const char *url, *error;
+	} cases[] = {
+		{ "http://127.0.0.1:1/", "Too many open files" },
+		{ "http://[::1]:1/", "Too many open files" },
+		{ "http://unknown.invalid/", "thread failed to start" },
+	};
+	struct state *s = *state;
+	struct call *call;
+
+	for (size_t i = 0; i < PN_COUNT(cases); i++) {
+		call = call_new(cases[i].url);
+		allow_descriptors(false);
+		assert_int_equal(call_run(s->client, call), PN_CLIENT_NOT_SENT);
+		allow_descriptors(true);
+		assert_true(call->request.host_fault);
+		assert_non_null(
+		    strstr(call->request.error.text, cases[i].error));
+		call_free(call);
+		/* It is the peer's again. */
+		call = call_new(cases[i].url);
+		assert_int_equal(call_run(s->client, call), PN_CLIENT_NOT_SENT);
+		assert_false(call->request.host_fault);
+		call_free(call);
+	}
 }
 
 /* A URL that cannot be used is tried for ever as if the network were down, or
@@ -301,6 +356,7 @@ main(void)
 {
 	const struct CMUnitTest tests[] = {
 		TEST(test_client__refused_connection_is_not_sent),
+		TEST(test_client__what_this_host_lacks_is_told_apart),
 		TEST(test_client__bad_urls_are_not_sent),
 		TEST(test_client__unknown_name_is_not_sent),
 		TEST(test_client__hanging_lookup_holds_no_one_up),

@@ -112,6 +112,12 @@ test_endpoint__claims_what_can_be_sent_when_it_is_due(void **state)
 	assert_int_equal(pn_endpoint_room(&e, 69), 0);
 	assert_int_equal(pn_endpoint_room(&e, 70), 1);
 	assert_int_equal(pn_endpoint_due_us(&e), 0);
+	/* Neither does it come while this host lacks something. */
+	e.hold_us = 80;
+	assert_int_equal(pn_endpoint_due_us(&e), 80);
+	assert_int_equal(pn_endpoint_room(&e, 79), 0);
+	assert_int_equal(pn_endpoint_room(&e, 80), 1);
+	e.hold_us = 0;
 	(void)pn_breaker_sent(&e.breaker);
 	assert_int_equal(pn_endpoint_due_us(&e), INT64_MAX);
 	pn_endpoint_done(&e);
