@@ -38,7 +38,7 @@ for (;;) {
       await db.query('ROLLBACK'); // throws if the connection is gone: start again
       console.error(`event ${event.id}: ${e.message}`);
       if (e.code !== 'PN001') // the lease was lost anyway
-        await db.query("SELECT paynotify.nack($1, '1 minute', $2)", [event.token, e.message.slice(0, 200)]);
+        await db.query("SELECT paynotify.nack($1, '5 minutes', $2)", [event.token, e.message.slice(0, 200)]);
     }
   }
   if (rows.length > 0) continue;

@@ -45,7 +45,7 @@ def main():
                     raise       # start again: leases end by themselves
                 print(f"event {event['id']}: {e}", file=sys.stderr)
                 if getattr(e, "sqlstate", None) != "PN001":  # not lost anyway
-                    db.execute("SELECT paynotify.nack(%s, '1 minute', %s)",
+                    db.execute("SELECT paynotify.nack(%s, '5 minutes', %s)",
                                [event["token"], str(e)[:200]])
         if not events:
             if "--drain" in sys.argv:

@@ -24,15 +24,20 @@ SQL
         continue
     fi
     while IFS=$sep read -r token id type order amount currency; do
-        # -1: one transaction. If it fails, the event comes again when its lease
-        # ends; if the lease was lost meanwhile, ack fails, and all of it.
-        sql -1 -v token="$token" -v id="$id" -v type="$type" -v order="$order" \
-            -v amount="$amount" -v currency="$currency" -f - >/dev/null <<'SQL' ||
+        # -1: one transaction. If the lease was lost meanwhile, ack fails, and all
+        # of it.
+        error=$(
+            sql -1 -v token="$token" -v id="$id" -v type="$type" -v order="$order" \
+                -v amount="$amount" -v currency="$currency" -f - 2>&1 >/dev/null <<'SQL'
 INSERT INTO payments (event_id, type, out_trade_no, amount, currency)
 VALUES (:'id', :'type', nullif(:'order', ''), nullif(:'amount', '')::bigint,
 	nullif(:'currency', ''));
 SELECT paynotify.ack(:'token');
 SQL
-            echo "event $id failed" >&2
+        ) && continue
+        echo "event $id: $error" >&2
+        # Later. If that fails as well, it comes again when its lease ends.
+        sql -v token="$token" -v why="${error:0:200}" -f - >/dev/null \
+            <<<"SELECT paynotify.nack(:'token', '5 minutes', :'why')" || true
     done <<<"$events"
 done

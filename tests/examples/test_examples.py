@@ -213,7 +213,39 @@ class Examples(unittest.TestCase):
                 " AND d.reason LIKE '%%constraint%%'",
                 [f"fails-{kind}"]).fetchone(), (len(self.events()),))
 
-    def test_6_the_endpoint_verifies(self):
+    def test_6_one_that_fails_takes_no_other_with_it(self):
+        """An example in which one bad event keeps all others from being
+        done, or that ends at it."""
+        start_at = self.db.execute("SELECT clock_timestamp()").fetchone()[0]
+        for kind in PULLS:
+            self.db.execute("SELECT paynotify.register_consumer(%s, start_at"
+                            " => %s)", [f"poison-{kind}", start_at])
+        before = self.db.execute("SELECT max(seq) FROM paynotify.events"
+                                 ).fetchone()[0]
+        notify(self.requests[470:480])
+        events = self.events(before)
+        self.assertGreater(len(events), 3)
+        bad = events[1][0]
+        for kind in PULLS:
+            name = f"shop_poison_{kind}"
+            role = self.application(name)
+            self.db.execute(f"ALTER TABLE {name}.payments"
+                            f" ADD CHECK (event_id <> '{bad}')")
+            child = self.run_example(*PULLS[kind], "--drain", **role,
+                                     CONSUMER=f"poison-{kind}")
+            self.assertEqual(child.wait(WAIT_SECONDS_MAX), 0)
+            waits = self.db.execute(
+                "SELECT e.id, d.state, d.reason LIKE '%%check constraint%%'"
+                " FROM paynotify.deliveries d JOIN paynotify.consumers c"
+                " ON c.id = d.consumer_id JOIN paynotify.events e"
+                " ON e.seq = d.seq WHERE c.name = %s AND d.state <> 'done'"
+                " ORDER BY d.seq", [f"poison-{kind}"]).fetchall()
+            self.assertEqual(waits[0], (bad, "retry", True))
+            held = {w[0] for w in waits}    # itself, and its order behind it
+            self.assertEqual(self.payments(name),
+                             [e for e in events if e[0] not in held])
+
+    def test_7_the_endpoint_verifies(self):
         """An endpoint that takes what paynotifyd did not sign, or twice what
         it did."""
         self.make_database("verifies")

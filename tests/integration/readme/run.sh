@@ -44,6 +44,24 @@ pay() { # PREFIX COUNT
         exits 0
     done
 }
+# Pays an order that the application cannot work on.
+pay_bad() { # PREFIX
+    sql -c "INSERT INTO public.orders VALUES ('$1-bad')"
+    run "$ctl" trigger -c "$conf" --account alipay/shop1 --out-trade-no "$1-bad" \
+        --amount 9900 payment.succeeded
+    exits 0
+}
+bad_waits() { # PREFIX
+    [ "$(sql -c "SELECT e.out_trade_no FROM paynotify.deliveries d JOIN paynotify.consumers c
+        ON c.id = d.consumer_id JOIN paynotify.events e ON e.seq = d.seq WHERE c.name = 'shop'
+        AND d.state = 'retry' AND d.retry_at > now() + interval '1 minute'
+        AND d.reason LIKE '%check constraint%'")" = "$1-bad" ]
+}
+# Gives up what is to be retried, as an operator would.
+skip_bad() {
+    run "$ctl" deliveries skip -c "$conf" --consumer shop --state retry --reason 'order deleted'
+    exits 0
+}
 paid() { sql -c "SELECT count(*) FROM public.orders WHERE out_trade_no LIKE '$1-%' AND paid = 9900"; }
 all_paid() { [ "$(paid "$1")" = "$2" ]; }
 # What is acked has no row, or one that is cleaned up later.
@@ -68,7 +86,7 @@ daemon=$!
 current=start
 wait_for answers
 sql -c 'CREATE ROLE shop_app LOGIN' -c 'CREATE TABLE public.orders (out_trade_no text PRIMARY KEY,
-    paid bigint, paid_by text UNIQUE)' -c 'GRANT ALL ON public.orders TO shop_app'
+    paid bigint, paid_by text UNIQUE, CHECK (paid IS NULL OR out_trade_no NOT LIKE $$%-bad$$))' -c 'GRANT ALL ON public.orders TO shop_app'
 
 # The GRANT is the first thing an application needs; all below has no more.
 test_readme__1_the_application_registers() {
@@ -81,11 +99,17 @@ test_readme__2_the_shell_claims_and_acks() {
     block "$readme" sh take.sql >"$work/take.sh"
     grep -v '^while' "$work/take.sh" >"$work/make.sh"
     grep '^while' "$work/take.sh" | sed "s/dbname=paynotify/dbname=$PGDATABASE/" >"$work/loop.sh"
+    pay_bad "$tag-sh"
     pay "$tag-sh" 3
-    (cd "$work" && bash make.sh)
-    (cd "$work" && as_app exec timeout 20 bash loop.sh) &
+    # The first tries fail: it must not end by that.
+    rm -f "$work/take.sql"
+    (cd "$work" && as_app exec timeout 30 bash loop.sh) 2>"$work/loop.log" &
     local loop=$!
+    wait_for grep -q 'take.sql: No such file' "$work/loop.log"
+    (cd "$work" && bash make.sh)
     wait_for all_paid "$tag-sh" 3
+    wait_for bad_waits "$tag-sh"
+    skip_bad
     kill "$loop" 2>/dev/null
     wait "$loop" 2>/dev/null
     same "$(unfinished)" 0
@@ -95,13 +119,17 @@ test_readme__3_the_python_worker_is_woken() {
     block "$readme" python psycopg | sed "s/dbname=paynotify/dbname=$PGDATABASE/" >"$work/app.py"
     as_app timeout 30 "$python" "$work/app.py" >"$work/app.log" 2>&1 &
     local app=$!
+    pay_bad "$tag-py"
     pay "$tag-py" 3
     wait_for all_paid "$tag-py" 3
+    wait_for bad_waits "$tag-py"
+    skip_bad
     kill "$app" 2>/dev/null
     wait "$app" 2>/dev/null
     same "$(unfinished)" 0
-    same "$(<"$work/app.log")" ''
-    same "$(sql -c "SELECT count(*) FROM public.orders WHERE paid_by IS NULL")" 0
+    same "$(grep -c '^evt_.*check constraint' "$work/app.log")" 1
+    same "$(grep -c Traceback "$work/app.log")" 0
+    same "$(sql -c "SELECT count(*) FROM public.orders WHERE paid_by IS NULL AND out_trade_no NOT LIKE '%-bad'")" 0
 }
 
 # The section loads, with the secret made as it is told to be.
