@@ -91,7 +91,7 @@ CREATE TYPE paynotify.claim_window AS (
 	order_hashes bigint[],
 	opens boolean[],
 	last_seq bigint,     -- of those scanned
-	gap_seq bigint,      -- the first behind missing numbers, or NULL
+	gap_seq bigint,      -- the last in front of missing numbers, or NULL
 	open_seq bigint      -- the first that is open, or NULL
 );
 
@@ -108,13 +108,13 @@ BEGIN
 		array_agg(w.order_hash ORDER BY w.seq),
 		array_agg(w.open ORDER BY w.seq),
 		max(w.seq),
-		min(w.seq) FILTER (WHERE w.gap),
+		min(w.previous) FILTER (WHERE w.seq - w.previous > 1),
 		min(w.seq) FILTER (WHERE w.open)
 	INTO ret
 	FROM (SELECT e.seq, e.received_at,
 			paynotify.order_hash(e.tenant, e.account, e.out_trade_no)
 				AS order_hash,
-			e.seq - lag(e.seq, 1, after) OVER (ORDER BY e.seq) > 1 AS gap,
+			lag(e.seq, 1, after) OVER (ORDER BY e.seq) AS previous,
 			(me.tenants IS NULL OR e.tenant = ANY (me.tenants))
 			AND (me.type_patterns IS NULL
 				OR e.type LIKE ANY (me.type_patterns))
@@ -133,11 +133,12 @@ END
 $$;
 
 -- A window that may be claimed from: cut in front of the first gap that may yet
--- be filled. Who took a number that is missing did so before the next higher one
--- was taken, so it is among those who record now, or has ended: when all of
--- these have, the gap is filled, or stays. may_wait: if there is nothing before
--- the gap, gives them a moment - where several receivers record all the time,
--- there is none at which nobody does.
+-- be filled - in front of all of it: of two numbers that are missing the second
+-- may be there at the next look, and the first not. Who took a number that is
+-- missing did so before the next higher one was taken, so it is among those who
+-- record now, or has ended: when all of these have, the gap is filled, or stays.
+-- may_wait: if there is nothing before the gap, gives them a moment - where
+-- several receivers record all the time, there is none at which nobody does.
 CREATE FUNCTION paynotify.settled_window(me paynotify.consumers, after bigint,
 	events integer, may_wait boolean)
 RETURNS paynotify.claim_window
@@ -155,10 +156,9 @@ BEGIN
 	END IF;
 	recorders := paynotify.recorders();
 	WHILE recorders <> '{}' LOOP
-		IF NOT may_wait OR w.open_seq < w.gap_seq OR looks >= looks_max
+		IF NOT may_wait OR w.open_seq <= w.gap_seq OR looks >= looks_max
 		THEN
-			RETURN paynotify.scan_window(me, after, w.gap_seq - 1,
-				events);
+			RETURN paynotify.scan_window(me, after, w.gap_seq, events);
 		END IF;
 		PERFORM pg_sleep(0.0025);
 		recorders := ARRAY(SELECT unnest(recorders)

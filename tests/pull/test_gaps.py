@@ -181,9 +181,9 @@ class Gaps(OpenIngests):
 class Hooked(OpenIngests):
     own_database = True
 
-    def test_a_gap_filled_between_the_two_looks(self):
-        """An ingest that commits after the first look and before its end is
-        noticed would be in neither: hence the second look."""
+    def setUp(self):
+        """Claims stop behind each look."""
+        super().setUp()
         self.sql("ALTER FUNCTION paynotify.scan_window(paynotify.consumers,"
                  " bigint, bigint, integer) RENAME TO real_scan_window")
         self.sql(
@@ -194,16 +194,35 @@ class Hooked(OpenIngests):
             " w := paynotify.real_scan_window(me, after, until, events);"
             f" PERFORM pg_advisory_lock({HOLD});"
             f" PERFORM pg_advisory_unlock({HOLD}); RETURN w; END $$")
-        s, low = self.begin_event()
-        high = self.event()
+
+    def claim_around(self, session):
+        """What a claim gives if the session commits behind its first look."""
         self.sql(f"SELECT pg_advisory_lock({HOLD})")
-        claimer = self.session()
-        claim = claimer.start(
+        claim = self.session().start(
             "SELECT seq FROM paynotify.claim('app', 10, '1 hour')")
         self.assertFalse(claim.settle(), "the claim did not stop at the hook")
-        s.run("COMMIT")
+        session.run("COMMIT")
         self.sql(f"SELECT pg_advisory_unlock({HOLD})")
-        self.assertEqual([r[0] for r in claim.result()], [low, high])
+        return [r[0] for r in claim.result()]
+
+    def test_a_gap_filled_between_the_two_looks(self):
+        """An ingest that commits after the first look and before its end is
+        noticed would be in neither: hence the second look."""
+        s, low = self.begin_event()
+        high = self.event()
+        self.assertEqual(self.claim_around(s), [low, high])
+
+    def test_a_gap_filled_in_part_between_the_two_looks(self):
+        """The second look would see a gap in front of what has just been
+        committed, and not know that it is one: what is missing there is still
+        being recorded, and would be missed for ever."""
+        before = self.event()
+        open_, low = self.begin_event()
+        s, middle = self.begin_event()
+        high = self.event()
+        self.assertEqual(self.claim_around(s), [before])
+        open_.run("COMMIT")
+        self.assertEqual(list(self.claim()), [low, middle, high])
 
 
 if __name__ == "__main__":
