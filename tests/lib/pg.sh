@@ -84,12 +84,17 @@ pg_new_database() {
 pg_restart() { pg_ctl_ -m "${1:-fast}" -w stop >/dev/null; pg_resume; }
 
 pg_kill() {
-    local pid
+    local pid all
     pid=$(head -1 "$PN_PG_DIR/data/postmaster.pid")
-    # The postmaster and its children: a machine that loses power.
-    kill -9 "$pid" $(pgrep -P "$pid") 2>/dev/null || true
-    while pgrep -P "$pid" >/dev/null || kill -0 "$pid" 2>/dev/null; do sleep 0.05; done
-    rm -f "$PN_PG_DIR/data/postmaster.pid"
+    # The postmaster and its children: a machine that loses power. Stopped first,
+    # since a child that it starts meanwhile would live on beside the next one.
+    kill -STOP "$pid"
+    until [[ $(ps -o stat= -p "$pid") == T* ]]; do sleep 0.01; done
+    mapfile -t all < <(echo "$pid"; pgrep -P "$pid")
+    kill -9 "${all[@]}" 2>/dev/null || true
+    # Not until they are reaped: how soon that is is init's affair.
+    while ps -o stat= -p "${all[*]}" | grep -qv '^Z'; do sleep 0.02; done
+    rm -f "$PN_PG_DIR/data/postmaster.pid" "$PN_PG_DIR"/.s.PGSQL.*.lock
 }
 
 pg_stop() {
