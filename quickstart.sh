@@ -171,6 +171,11 @@ pg_start() {
         "SELECT 1 FROM pg_database WHERE datname = 'paynotify'" | grep -q 1 ||
         pg_as "$(pg_bin)/createdb" -h "$folder" -U paynotify paynotify ||
         die "could not make the database"
+    # The role is called like the schema: by default a table that an application
+    # makes here without naming a schema would land among the receiver's.
+    pg_as "$(pg_bin)/psql" -qX -h "$folder" -U paynotify -d paynotify -c \
+        "ALTER ROLE paynotify SET search_path TO public" >/dev/null ||
+        die "could not set the search path"
 }
 
 # --- keys and configuration --------------------------------------------------
@@ -375,6 +380,13 @@ More to try:
   $bin/paynotifyctl trigger -c $conf --account wechat/shop1 --retries 3 refund.succeeded
   $bin/paynotifyctl events tail -c $conf --follow
   psql "host=$folder user=paynotify dbname=paynotify" -c 'select * from paynotify.events'
+Take the events as an application does (each comes again in a minute unless it is
+acked; README.md has whole loops, and pushing by HTTP):
+  psql "host=$folder user=paynotify dbname=paynotify"
+  => select paynotify.register_consumer('shop');
+  => select token, type, out_trade_no, amount from paynotify.claim('shop', 10, '1 minute');
+  => select paynotify.ack('TOKEN');
+  $bin/paynotifyctl deliveries list -c $conf
 For your own shop: copy src/conf/paynotifyd.conf.sample, put in your app_id or
 mchid and keys, and give the provider https://YOUR-DOMAIN/notify/alipay/shop1
 (or wechat/shop1) as notify_url, by way of your TLS proxy.
@@ -393,6 +405,12 @@ mchid and keys, and give the provider https://YOUR-DOMAIN/notify/alipay/shop1
   $bin/paynotifyctl trigger -c $conf --account wechat/shop1 --list          列出可模拟的通知
   $bin/paynotifyctl trigger -c $conf --account wechat/shop1 --retries 3 refund.succeeded
   $bin/paynotifyctl events tail -c $conf --follow                           实时查看入账事件
+像应用那样领取事件（不 ack 的一分钟后会再来；完整的循环和 HTTP 推送见 README.zh-CN.md）：
+  psql "host=$folder user=paynotify dbname=paynotify"
+  => select paynotify.register_consumer('shop');
+  => select token, type, out_trade_no, amount from paynotify.claim('shop', 10, '1 minute');
+  => select paynotify.ack('TOKEN');
+  $bin/paynotifyctl deliveries list -c $conf                               查看尚未交出的事件
 正式使用：复制 src/conf/paynotifyd.conf.sample，填入您的 app_id 或商户号以及密钥，
 并把 https://您的域名/notify/alipay/shop1（或 wechat/shop1）设为 notify_url，
 前面由您的 TLS 反向代理转发。

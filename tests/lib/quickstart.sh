@@ -42,6 +42,13 @@ folder=$(readlink .local/pg)
 daemon=$(cat .local/paynotifyd.pid 2>/dev/null || echo none)
 check "it tells what runs, in English" says "process $daemon"
 check "and in Chinese" says "接下来"
+check "it tells how events are handed off, in both" \
+    [ "$(grep -cF "paynotify.claim('shop', 10, '1 minute')" "$work/first")" = 2 ]
+# An application's tables must not land among the receiver's.
+query() { psql -qXAt -h "$(realpath .local/pg)" -U paynotify -d paynotify "$@"; }
+check "an unqualified table is public" \
+    [ "$(query -c 'CREATE TABLE orders ()' -c "SELECT relnamespace::regnamespace
+        FROM pg_class WHERE relname = 'orders'")" = public ]
 check "a second run reuses it" ./quickstart.sh
 check "the receiver is still the same" \
     [ "$daemon" = "$(cat .local/paynotifyd.pid 2>/dev/null)" ]
