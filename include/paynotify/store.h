@@ -147,6 +147,11 @@ enum pn_store_health {
 	PN_STORE_CONNECTING,
 	PN_STORE_NO_SCHEMA, /* run paynotifyctl db migrate */
 	PN_STORE_OLD_SCHEMA,
+	PN_STORE_FAILING, /* connected, but the last statements were refused
+			   * for a reason of the server's (no space, read-only,
+			   * a right that lacks); until one succeeds, or a
+			   * minute passes in which none was sent: whoever
+			   * asks here may be why none is */
 };
 /* text: one line for /readyz. */
 enum pn_store_health

@@ -69,6 +69,31 @@ cause_of(const struct pn_conn *conn)
 	return CAUSE_LOCKS;
 }
 
+/* Whether the server, or its set-up, takes nothing at all: no space, no memory,
+ * read-only, no right, no partition. A lock, a race or a bad event is no such
+ * thing, and a connection that ends is told otherwise. */
+static bool
+refuses_all(const struct pn_conn *conn)
+{
+	static const char *const states[] = { "0A", "25006", "3F", "42", "53",
+		"58", "XX" };
+
+	if (strcmp(conn->sqlstate, "23514") == 0)
+		return conn->constraint[0] == '\0';
+	for (size_t i = 0; i < PN_COUNT(states); i++)
+		if (starts(conn->sqlstate, states[i]))
+			return true;
+	return false;
+}
+
+/* After a statement was refused. */
+static void
+note_refused(struct pn_writer *writer)
+{
+	if (refuses_all(&writer->conn))
+		pn_store_note_refused(writer->store, &writer->fault);
+}
+
 /* Every member of the batch has the same fate. */
 static void
 settle_all(struct pn_writer *writer, enum pn_fate fate)
@@ -178,6 +203,8 @@ quarantine_conflicts(struct pn_writer *writer, enum pn_fate *fates)
 		chosen[i] = fates[i] == PN_FATE_LATER;
 	r = pn_batch_run_conflicts(
 	    batch, &writer->conn, chosen, &taken, &writer->fault);
+	if (r > 0)
+		note_refused(writer);
 	if (r < 0) {
 		settle_lost(writer, fates);
 		return r;
@@ -307,6 +334,7 @@ quarantine_refused(struct pn_writer *writer)
 		settle_quarantined(writer, taken);
 		return 0;
 	}
+	note_refused(writer);
 	log_refused(writer, s, "could not even quarantine", &writer->fault);
 	s->verdict = PN_STORE_UNAVAILABLE;
 	pn_settle_one(writer, s, PN_FATE_DONE);
@@ -320,6 +348,7 @@ settle_refused(struct pn_writer *writer)
 	struct pn_submission *s = writer->batch.members[0];
 
 	assert(writer->batch.count == 1);
+	note_refused(writer);
 	switch (cause_of(&writer->conn)) {
 	case CAUSE_DATA: return quarantine_refused(writer);
 	case CAUSE_LOCKS: settle_later(writer, s); return 0;
@@ -350,6 +379,7 @@ run(struct pn_writer *writer)
 	}
 	pn_metric_add(PN_METRIC_BATCHES, 1);
 	writer->backoff.failures = 0;
+	pn_store_note_committed(writer->store);
 	if (!batch->quarantine)
 		return settle_ingested(writer);
 	settle_quarantined(writer, taken);
@@ -404,6 +434,7 @@ pn_attempt(struct pn_writer *writer)
 	if (batch->count == 1)
 		return settle_refused(writer);
 	if (cause_of(&writer->conn) == CAUSE_SERVER) {
+		note_refused(writer);
 		log_refused(
 		    writer, batch->members[0], "connects anew", &writer->fault);
 		settle_all(writer, PN_FATE_BACK);

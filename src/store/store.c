@@ -24,6 +24,10 @@
 
 #include "store_internal.h"
 
+/* One may be an accident; each is tried again, so a second one follows soon. */
+enum { REFUSALS_MIN = 2 };
+static const int64_t REFUSAL_TOLD_US = 60 * PN_SECOND_US;
+
 static void
 free_keys(struct pn_store *store)
 {
@@ -259,6 +263,35 @@ pn_store_refuse(struct pn_store *store, const struct pn_refusal *refusal)
 	pn_refusals_add(store->refusals, refusal);
 }
 
+void
+pn_store_note_refused(struct pn_store *store, const struct pn_error *why)
+{
+	pthread_mutex_lock(&store->lock);
+	if (store->refusal_count < REFUSALS_MIN)
+		store->refusal_count++;
+	store->refusal_text = *why;
+	store->refused_us = pn_clock_monotonic_us();
+	pthread_mutex_unlock(&store->lock);
+}
+
+void
+pn_store_note_committed(struct pn_store *store)
+{
+	if (atomic_load(&store->refusal_count) == 0)
+		return; /* most often */
+	pthread_mutex_lock(&store->lock);
+	store->refusal_count = 0;
+	pthread_mutex_unlock(&store->lock);
+}
+
+/* Under the lock. */
+static bool
+is_failing(const struct pn_store *store)
+{
+	return store->refusal_count >= REFUSALS_MIN &&
+	       pn_clock_monotonic_us() - store->refused_us < REFUSAL_TOLD_US;
+}
+
 enum pn_store_health
 pn_store_health(struct pn_store *store, char *ret_text, size_t text_bytes)
 {
@@ -266,9 +299,16 @@ pn_store_health(struct pn_store *store, char *ret_text, size_t text_bytes)
 
 	pthread_mutex_lock(&store->lock);
 	health = store->health;
-	(void)snprintf(ret_text, text_bytes, "%s",
-	    health == PN_STORE_READY ? "database is ready"
-				     : store->health_text.text);
+	if (health == PN_STORE_READY && is_failing(store)) {
+		health = PN_STORE_FAILING;
+		(void)snprintf(ret_text, text_bytes,
+		    "the database refuses to record: %s",
+		    store->refusal_text.text);
+	} else {
+		(void)snprintf(ret_text, text_bytes, "%s",
+		    health == PN_STORE_READY ? "database is ready"
+					     : store->health_text.text);
+	}
 	pthread_mutex_unlock(&store->lock);
 	return health;
 }

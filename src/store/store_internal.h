@@ -102,6 +102,11 @@ struct pn_store {
 	enum pn_store_health health; /* why, while ready_count is 0 */
 	struct pn_error health_text;
 	bool outage_logged;
+	/* Statements that the server refused for its own reasons, since one was
+	 * committed. Changed under the lock, looked at without. */
+	_Atomic unsigned refusal_count;
+	struct pn_error refusal_text; /* of the last */
+	int64_t refused_us;           /* when; monotonic */
 
 	struct pn_writer *writers;
 	pthread_t timer;
@@ -154,6 +159,11 @@ void pn_settle_one(struct pn_writer *writer, struct pn_submission *submission,
 /* attempt.c: sends the writer's batch and settles every member of it. -errno:
  * the connection is to be closed. */
 int pn_attempt(struct pn_writer *writer) PN_MUSTCHECK;
+
+/* store.c; not under the lock. What pn_store_health() says of a server that
+ * takes connections and no events. */
+void pn_store_note_refused(struct pn_store *store, const struct pn_error *why);
+void pn_store_note_committed(struct pn_store *store);
 
 /* refusal.c */
 int
