@@ -331,6 +331,7 @@ LANGUAGE plpgsql
 AS $$
 DECLARE
 	lost bigint[];
+	unknown uuid[]; -- made up: the number in it is of no event
 BEGIN
 	IF array_position(tokens, NULL) IS NOT NULL THEN
 		RAISE EXCEPTION 'a token is NULL' USING ERRCODE = '22004';
@@ -338,17 +339,24 @@ BEGIN
 	IF tokens IS NULL OR cardinality(tokens) = 0 THEN
 		RETURN; -- array_agg() of no rows
 	END IF;
-	lost := ARRAY(SELECT paynotify.token_seq(l)
+	SELECT array_agg(l.seq ORDER BY l.seq) FILTER (WHERE l.known),
+		array_agg(l.token ORDER BY l.token) FILTER (WHERE NOT l.known)
+	INTO lost, unknown
+	FROM (SELECT s.token, paynotify.token_seq(s.token) AS seq,
+			EXISTS (SELECT FROM paynotify.consumers c
+			WHERE c.id = paynotify.token_consumer(s.token)) AS known
 		FROM paynotify.settle(tokens,
 			array_fill(outcome, ARRAY[cardinality(tokens)]),
 			array_fill(retry_after, ARRAY[cardinality(tokens)]),
-			array_fill(reason, ARRAY[cardinality(tokens)])) l
-		ORDER BY 1);
-	IF lost <> '{}' THEN
-		RAISE EXCEPTION 'the lease of event % was lost',
-			array_to_string(lost[:10], ', ')
+			array_fill(reason, ARRAY[cardinality(tokens)]))
+			s (token)) l;
+	IF lost IS NOT NULL OR unknown IS NOT NULL THEN
+		RAISE EXCEPTION 'the lease of % was lost', concat_ws(', ',
+			'event ' || array_to_string(lost[:10], ', '),
+			'token ' || array_to_string(unknown[:10], ', '))
 		USING ERRCODE = 'PN001', DETAIL = 'It had ended, was settled '
-			'before, or another worker has the event now.',
+			'before, or another worker has the event now; a token '
+			'that is told is of no consumer.',
 			HINT = 'Roll back and claim again. Claim fewer events '
 			'at a time, or with a longer lease, if this is often.';
 	END IF;

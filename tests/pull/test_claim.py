@@ -115,6 +115,12 @@ class Claim(Case):
         w.run("COMMIT")     # of a failed transaction: a rollback
         self.assertEqual(self.value("SELECT count(*) FROM work"), 0)
 
+    def test_ack_of_a_made_up_token_says_which(self):
+        """The number in it is of no event, and leads whoever looks astray."""
+        made_up = "e2cf0000-1111-4222-8333-444444444444"
+        error = self.refused(LOST, self.ack, made_up)
+        self.assertIn(f"the lease of token {made_up} was lost", str(error))
+
     def test_ack_raises_after_the_lease_ended(self):
         """The event may be at another worker any moment."""
         seq = self.event()
