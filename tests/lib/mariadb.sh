@@ -30,8 +30,8 @@ mariadb_start() {
 mariadb_stop() {
     [ -n "${PN_MARIADB_DIR:-}" ] || return 0
     if [ -n "${PN_MARIADB_PID:-}" ]; then
-        kill -9 "$PN_MARIADB_PID" 2>/dev/null
-        wait "$PN_MARIADB_PID" 2>/dev/null
+        kill -9 "$PN_MARIADB_PID" 2>/dev/null || true
+        wait "$PN_MARIADB_PID" 2>/dev/null || true # its status: killed
     fi
     rm -rf "$PN_MARIADB_DIR"
     PN_MARIADB_DIR=
