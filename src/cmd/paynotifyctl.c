@@ -147,8 +147,8 @@ const struct ctl_command ctl_commands[] = {
 	    .need = CTL_NEEDS_DATABASE,
 	    .run = ctl_events_show,
 	    .summary = "one event with the provider's own fields",
-	    .details = "By id (evt_...), by key (webhook:...) or by sequence "
-		       "number.\n",
+	    .details =
+		"By id (evt_...), key (webhook:...) or sequence number.\n",
 	},
 	{
 	    .group = "events",
@@ -196,13 +196,9 @@ const struct ctl_command ctl_commands[] = {
 	    .run = ctl_consumers_remove,
 	    .summary = "forget a consumer that is no more",
 	    .details =
-		"What it has not been handed is dropped; its attempts and what "
-		"was done by hand\nstay on record. Stop it first: take the "
-		"section [deliver NAME] out and restart\nthe daemon, or end "
-		"the "
-		"application. If not, it comes back as a new one, which\nis "
-		"handed all events again. Refused while it has events in "
-		"hand.\n",
+		"What it has not been handed is dropped; its record stays. "
+		"Stop it first, or it\ncomes back as a new one: end the "
+		"application, or take the section [deliver NAME]\nout.\n",
 	},
 	{
 	    .group = "deliveries",
@@ -262,10 +258,8 @@ const struct ctl_command ctl_commands[] = {
 	    .need = CTL_NEEDS_WRITING,
 	    .run = ctl_deliveries_skip,
 	    .summary = "give events up: never handed over, their orders go on",
-	    .details =
-		"EVENT as for redeliver; or --state dead for all that were "
-		"given up. One that is\nin flight, too: its lease is lost, and "
-		"the worker's ack fails.\n",
+	    .details = "EVENT as for redeliver. One in flight loses its lease "
+		       "by it.\n",
 	},
 	{
 	    .group = "deliveries",

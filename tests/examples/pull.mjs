@@ -37,8 +37,8 @@ for (;;) {
     } catch (e) {
       await db.query('ROLLBACK'); // throws if the connection is gone: start again
       console.error(`event ${event.id}: ${e.message}`);
-      if (e.code !== 'PN001') // the lease was lost anyway
-        await db.query("SELECT paynotify.nack($1, '5 minutes', $2)", [event.token, e.message.slice(0, 200)]);
+      await db.query("SELECT paynotify.nack($1, '5 minutes', $2)", [event.token, e.message.slice(0, 200)])
+        .catch(() => {}); // the lease was lost: it comes anyway
     }
   }
   if (rows.length > 0) continue;

@@ -6,6 +6,7 @@ acknowledged in one transaction, so it is done exactly once.
 
 pull.py [--drain]       --drain: ends when there is nothing left
 """
+import contextlib
 import os
 import select
 import sys
@@ -44,7 +45,7 @@ def main():
                 if db.closed:
                     raise       # start again: leases end by themselves
                 print(f"event {event['id']}: {e}", file=sys.stderr)
-                if getattr(e, "sqlstate", None) != "PN001":  # not lost anyway
+                with contextlib.suppress(psycopg.Error):    # lost: it comes
                     db.execute("SELECT paynotify.nack(%s, '5 minutes', %s)",
                                [event["token"], str(e)[:200]])
         if not events:
