@@ -70,6 +70,8 @@ class Providers:
             for _ in range(BURST):
                 self.tokens.release()
             await asyncio.sleep(BURST / self.rate if self.sending else 0.002)
+        for _ in range(CONNECTIONS):
+            self.tokens.release()   # none waits for what will not come
 
     async def connection(self):
         stream = None

@@ -68,7 +68,7 @@ def configure(a, sink_port):
         f.write("whsec_" + base64.b64encode(os.urandom(32)).decode())
     with open(os.path.join(a.dir, "paynotifyd.conf"), "w", encoding="ascii") as f:
         f.write(f"[server]\nlisten = 127.0.0.1:{a.port}\n"
-                f"[database]\ndsn = {os.environ['PN_DSN']}\nwriters = 3\n{ACCOUNTS}"
+                f"[database]\ndsn = {os.environ['PN_DSN']}\nwriters = 8\n{ACCOUNTS}"
                 f"[deliver {ENDPOINT}]\n"
                 f"url = http://127.0.0.1:{sink_port}/events\n"
                 f"secret_file = whsec.txt\nmax_in_flight = {IN_FLIGHT_MAX}\n"
