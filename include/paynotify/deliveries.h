@@ -97,8 +97,7 @@ struct pn_action {
 /* *ret_count: how many it was done to. 1: refused (no such consumer or event; to
  * redeliver, in flight at the moment or not yet handed off; to skip, done, or
  * claimed in an open transaction; to remove, with leases): the text says why and
- * what to do. -EPERM: the role may not act, -EACCES: not even read. The
- * connection must be able to write. */
+ * what to do. -EPERM: the role may not act. The connection must be able to write. */
 int pn_query_act(struct pn_query *query, const struct pn_action *action,
     int64_t *ret_count, struct pn_error *ret_error) PN_MUSTCHECK;
 /* As pn_query_open, but able to write. */

@@ -168,9 +168,12 @@ advice(int r, const char *text, const char **ret_text)
 	if (connecting || r == -ECONNRESET || r == -ECONNREFUSED ||
 	    r == -ETIMEDOUT)
 		return "start PostgreSQL or mend";
-	if (is_denied(text))
-		return "the receiver's role may not: name one that may, the "
-		       "owner or a member of paynotify_reader, as";
+	if (r == -EACCES)
+		return "to read needs the owner of the tables or a member of "
+		       "paynotify_reader: name one as";
+	/* To act, to migrate. */
+	if (r == -EPERM || is_denied(text))
+		return "that needs the owner of the tables: name it as";
 	return NULL;
 }
 

@@ -38,10 +38,15 @@ static const struct {
 };
 
 int
-pn_handoff_fault(const struct pn_handoff *handoff, int r)
+pn_handoff_fault(
+    const struct pn_handoff *handoff, int r, struct pn_error *error)
 {
 	if (r <= 0)
 		return r;
+	if (strcmp(handoff->conn.sqlstate, "42501") == 0)
+		return pn_error_prefix(error, -EACCES,
+		    "the role of [database] dsn may not deliver: make it a "
+		    "member of paynotify_deliverer: ");
 	/* PN002: no such consumer. */
 	return strcmp(handoff->conn.sqlstate, "PN002") == 0 ? -ENOENT : -EIO;
 }
@@ -66,7 +71,7 @@ pn_handoff_open(const char *dsn, int stop_fd, struct pn_handoff **ret_handoff,
 		r = pn_conn_exec(
 		    &handoff->conn, pn_sql_handoff_listen, NULL, ret_error);
 	if (r != 0) {
-		r = pn_handoff_fault(handoff, r);
+		r = pn_handoff_fault(handoff, r, ret_error);
 		pn_handoff_close(handoff);
 		return r;
 	}
@@ -122,7 +127,7 @@ pn_handoff_put_endpoint(struct pn_handoff *handoff,
 	    },
 	    &result, ret_error);
 	if (r != 0)
-		return pn_handoff_fault(handoff, r);
+		return pn_handoff_fault(handoff, r, ret_error);
 	if (*PQgetvalue(result, 0, 0) == 't')
 		return 0;
 	return pn_error_set(ret_error, 1,
@@ -143,5 +148,5 @@ pn_handoff_disable(struct pn_handoff *handoff, const char *endpoint,
 		.values = (const char *const[]){ endpoint, reason },
 	    },
 	    NULL, ret_error);
-	return pn_handoff_fault(handoff, r);
+	return pn_handoff_fault(handoff, r, ret_error);
 }

@@ -86,7 +86,7 @@ take(struct pn_handoff *handoff, const char *endpoint, int events_max,
 		.values = (const char *const[]){ endpoint, limit, lease },
 	    },
 	    ret_taken, error);
-	return pn_handoff_fault(handoff, r);
+	return pn_handoff_fault(handoff, r, error);
 }
 
 static int
@@ -110,7 +110,7 @@ read_events(struct pn_handoff *handoff, const PGresult *taken,
 		.text_results = true,
 	    },
 	    ret_events, error);
-	return pn_handoff_fault(handoff, r);
+	return pn_handoff_fault(handoff, r, error);
 }
 
 int

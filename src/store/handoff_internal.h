@@ -17,7 +17,9 @@ struct pn_handoff {
 #define PN_HANDOFF_EVENTS "events"
 #define PN_HANDOFF_SETTLE "settle"
 
-/* What a statement came to, as the contract has it: 0, or < 0. */
-int pn_handoff_fault(const struct pn_handoff *handoff, int r) PN_MUSTCHECK;
+/* What a statement came to, as the contract has it: 0, or < 0; says more about
+ * some. */
+int pn_handoff_fault(const struct pn_handoff *handoff, int r,
+    struct pn_error *error) PN_MUSTCHECK;
 
 #endif

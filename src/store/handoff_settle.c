@@ -159,7 +159,7 @@ send(struct pn_handoff *handoff, struct pn_array *arrays, PGresult **ret_result,
 		.text_results = true,
 	    },
 	    ret_result, error);
-	return pn_handoff_fault(handoff, r);
+	return pn_handoff_fault(handoff, r, error);
 }
 
 int

@@ -77,7 +77,7 @@ do_to_event(struct pn_query *query, const struct pn_action *action,
 	r = pn_query_run(
 	    query, pn_sql_event, PN_QUERY_WHICH_COUNT, values, &result, error);
 	if (r < 0)
-		return r;
+		return refused(query, r, error);
 	if (PQntuples(result) == 0)
 		return pn_error_set(
 		    error, 1, "there is no event \"%s\"", action->event);
@@ -118,7 +118,7 @@ do_to_state(struct pn_query *query, const struct pn_action *action,
 	r = pn_query_run(query, pn_sql_delivery_seqs, PN_COUNT(values), values,
 	    &pages, error);
 	if (r < 0)
-		return r;
+		return refused(query, r, error);
 	page_count = PQntuples(pages);
 	assert(page_count <= EVENTS_MAX / EVENTS_AT_ONCE);
 	for (int i = 0; r == 0 && i < page_count; i++)

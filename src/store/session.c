@@ -13,13 +13,12 @@
 #include "statements.h"
 #include "store_internal.h"
 
-/* Schemas, tables or rights that are missing. */
+/* Schemas or tables that are missing. */
 static bool
 is_missing(const char *sqlstate)
 {
 	return strcmp(sqlstate, "42P01") == 0 || /* undefined table */
-	       strcmp(sqlstate, "3F000") == 0 || /* invalid schema name */
-	       strcmp(sqlstate, "42501") == 0;   /* insufficient privilege */
+	       strcmp(sqlstate, "3F000") == 0;   /* invalid schema name */
 }
 
 static int
@@ -35,8 +34,15 @@ check_schema(struct pn_conn *conn, enum pn_store_health *ret_health,
 	if (r > 0 && is_missing(conn->sqlstate)) {
 		*ret_health = PN_STORE_NO_SCHEMA;
 		return pn_error_prefix(error, -ENOENT,
-		    "the database has no schema paynotify, or this role may "
-		    "not use it: run `paynotifyctl db migrate`: ");
+		    "the database has no schema paynotify: run `paynotifyctl "
+		    "db migrate`: ");
+	}
+	if (r > 0 && strcmp(conn->sqlstate, "42501") == 0) {
+		*ret_health = PN_STORE_NO_SCHEMA;
+		return pn_error_prefix(error, -EACCES,
+		    "this role may not use the schema paynotify: make it a "
+		    "member of paynotify_receiver to receive, of "
+		    "paynotify_deliverer to deliver: ");
 	}
 	if (r != 0)
 		return r < 0 ? r : -EIO;

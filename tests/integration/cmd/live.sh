@@ -331,8 +331,24 @@ test_live__d_a_database_that_is_away_is_told_without_the_password() {
     for c in 'events list' 'events tail' 'events show 1'; do
         # shellcheck disable=SC2086
         run "$ctl" $c -c "$work/role.conf"; exits 1
-        complains 'permission denied.*\[database\] admin_dsn in .*role\.conf'
+        complains 'permission denied.*to read needs .*paynotify_reader: .*\[database\] admin_dsn in .*role\.conf'
     done
+    # who may read may not act: that is the owner's
+    psql -qX -c 'CREATE ROLE looker LOGIN IN ROLE paynotify_reader'
+    make_conf "$work/looker.conf" '[database]' "dsn = ${PN_DSN/user=paynotify/user=looker}"
+    run "$ctl" events list -c "$work/looker.conf" --limit 1; exits 0
+    psql -qX -c "SELECT paynotify.register_consumer('looked')" >/dev/null
+    for c in 'pause looked' 'skip 1 --consumer looked'; do
+        for who in looker role; do
+            # shellcheck disable=SC2086
+            run "$ctl" deliveries $c -c "$work/$who.conf" --reason no; exits 1
+            complains "permission denied.*\[database\] admin_dsn in .*$who\.conf"
+            [ $who = role ] || complains 'that needs the owner of the tables'
+            [ $who = role ] || ! grep -q paynotify_reader <<<"$err" || wrong "a reader is told to become one: $err"
+        done
+    done
+    psql -qX -c "SELECT paynotify.remove_consumer('looked', 'test', 'test')" >/dev/null
+    run "$ctl" db migrate -c "$work/looker.conf"; exits 1; complains 'permission denied.*that needs the owner of the tables'
     make_conf "$work/role.conf" '[database]' "dsn = ${PN_DSN/user=paynotify/user=receiver}" \
         "admin_dsn = $PN_DSN"
     for c in 'events list' 'events tail' "events show $(psql -qXAt -c 'SELECT min(seq) FROM paynotify.events')" 'receipts list' 'db status'; do

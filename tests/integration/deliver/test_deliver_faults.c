@@ -189,6 +189,39 @@ test_push__what_this_host_lacks_is_no_attempt(void **state)
 	    EVENTS);
 }
 
+static void
+expect_log_as(struct push_fixture *f, const char *role, const char *text)
+{
+	char dsn[DSN_BYTES + 64];
+	struct capture log;
+
+	(void)snprintf(dsn, sizeof(dsn), "%s user=%s", f->base->dsn, role);
+	f->conf.database.dsn = dsn;
+	capture_begin(&log);
+	push_open(f);
+	capture_wait(&log, text);
+	push_close(f, 0);
+	capture_end(&log);
+}
+
+/* If it failed: a deliverer with the rights of a receiver, or without any,
+ * would say that the database is ready and push nothing, and nobody would know
+ * which role it wants. */
+static void
+test_push__says_which_role_it_wants(void **state)
+{
+	struct push_fixture *f = *state;
+
+	(void)db(
+	    f->db, "CREATE ROLE receives LOGIN IN ROLE paynotify_receiver");
+	(void)db(f->db, "CREATE ROLE nobody LOGIN");
+	put_many(f, 0, 1);
+	expect_log_as(f, "receives",
+	    "no events are pushed: the role of [database] dsn may not deliver: "
+	    "make it a member of paynotify_deliverer: ");
+	expect_log_as(f, "nobody", "of paynotify_deliverer to deliver: ");
+}
+
 /* If it failed: a stop while the database is away would hang, or crash. */
 static void
 test_push__stops_without_a_database(void **state)
@@ -305,6 +338,7 @@ main(void)
 		TEST(test_push__settles_over_a_new_connection),
 		TEST(test_push__says_nothing_of_an_event_that_it_lost),
 		TEST(test_push__what_this_host_lacks_is_no_attempt),
+		TEST(test_push__says_which_role_it_wants),
 		TEST(test_push__stops_without_a_database),
 		TEST(test_push__an_endpoint_that_fails_is_tried_with_one),
 		TEST(test_push__an_endpoint_that_is_away_gets_its_events_later),
