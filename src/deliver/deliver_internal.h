@@ -49,11 +49,11 @@ struct pn_endpoint {
 	unsigned in_flight; /* leases held: sent, or waiting to be settled */
 	bool registered;    /* on this connection */
 	bool refused;       /* its name is a consumer's that pulls: was said */
-	bool held;          /* paused or disabled: was said */
-	bool gone;          /* answered 410: to be disabled, before all else */
-	bool wanted;        /* there may be something: claim at once */
-	int64_t next_us;    /* else then (claim, or registration); monotonic */
-	int64_t hold_us;    /* but not before: this host lacks something */
+	bool held;       /* paused or disabled: was said, on this connection */
+	bool gone;       /* answered 410: to be disabled, before all else */
+	bool wanted;     /* there may be something: claim at once */
+	int64_t next_us; /* else then (claim, or registration); monotonic */
+	int64_t hold_us; /* but not before: this host lacks something */
 };
 
 /* Parses what the configuration says. 0; -EINVAL with file:line; -ENOMEM.

@@ -263,6 +263,9 @@ connect_database(struct pn_deliver *d, struct pn_error *error)
 		return r < 0 ? r : -EIO;
 	for (size_t i = 0; i < d->endpoint_count; i++) {
 		d->endpoints[i].registered = false;
+		/* Another server may have another state, and nobody resumed
+		 * anything: it is told anew. */
+		d->endpoints[i].held = false;
 		d->endpoints[i].wanted = true;
 		d->endpoints[i].next_us = 0;
 	}

@@ -189,6 +189,31 @@ test_push__what_this_host_lacks_is_no_attempt(void **state)
 	    EVENTS);
 }
 
+/* If it failed: after a restart of PostgreSQL an operator would read that his
+ * endpoint is resumed, or not see that it is paused still. */
+static void
+test_push__a_restart_resumes_nothing(void **state)
+{
+	struct push_fixture *f = *state;
+	struct capture log;
+	bool resumed;
+
+	(void)db(f->db,
+	    "SELECT paynotify.put_endpoint('app', NULL, NULL, 'http://x/')");
+	(void)db(f->db, "UPDATE paynotify.consumers SET state = 'paused'");
+	capture_begin(&log);
+	push_open(f);
+	capture_wait(&log, "is paused or disabled");
+	capture_end(&log);
+	capture_begin(&log);
+	cut_connections(f, "true");
+	capture_wait(&log, "is paused or disabled");
+	push_close(f, 0);
+	resumed = capture_has(&log, "is resumed");
+	capture_end(&log);
+	assert_false(resumed);
+}
+
 static void
 expect_log_as(struct push_fixture *f, const char *role, const char *text)
 {
@@ -338,6 +363,7 @@ main(void)
 		TEST(test_push__settles_over_a_new_connection),
 		TEST(test_push__says_nothing_of_an_event_that_it_lost),
 		TEST(test_push__what_this_host_lacks_is_no_attempt),
+		TEST(test_push__a_restart_resumes_nothing),
 		TEST(test_push__says_which_role_it_wants),
 		TEST(test_push__stops_without_a_database),
 		TEST(test_push__an_endpoint_that_fails_is_tried_with_one),
