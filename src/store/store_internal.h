@@ -102,8 +102,7 @@ struct pn_store {
 	enum pn_store_health health; /* why, while ready_count is 0 */
 	struct pn_error health_text;
 	bool outage_logged;
-	/* Statements that the server refused for its own reasons, since one was
-	 * committed. Changed under the lock, looked at without. */
+	/* Statements refused since one was committed; read without the lock. */
 	_Atomic unsigned refusal_count;
 	struct pn_error refusal_text; /* of the last */
 	int64_t refused_us;           /* when; monotonic */
