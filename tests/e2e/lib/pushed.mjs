@@ -21,7 +21,9 @@ export const unfinished = (endpoint, order, columns = "d.state || ' ' || d.attem
    JOIN paynotify.consumers c ON c.id = d.consumer_id JOIN paynotify.event_log e USING (seq)
    WHERE c.name = '${endpoint}' AND e.out_trade_no = '${order}' AND d.state <> 'done' ORDER BY seq`);
 
-// What the back-off has set aside is due now.
-export const hurry = (endpoint) => sql(
-  `UPDATE paynotify.deliveries SET retry_at = clock_timestamp() WHERE state = 'retry'
+// When what the back-off has set aside is due: now; not while we look.
+const setDue = (endpoint, after) => sql(
+  `UPDATE paynotify.deliveries SET retry_at = clock_timestamp() + interval '${after}' WHERE state = 'retry'
    AND consumer_id = (SELECT id FROM paynotify.consumers WHERE name = '${endpoint}')`);
+export const hurry = (endpoint) => setDue(endpoint, '0');
+export const park = (endpoint) => setDue(endpoint, '1 hour');

@@ -7,7 +7,7 @@ import { once } from 'node:events';
 import readline from 'node:readline';
 import { after, before, test } from 'node:test';
 import { Daemon, sql } from '../lib/daemon.mjs';
-import { hurry, notify, section, unfinished, whsec } from '../lib/pushed.mjs';
+import { hurry, notify, park, section, unfinished, whsec } from '../lib/pushed.mjs';
 import { Sink, until } from '../lib/sink.mjs';
 import { authorities } from '../lib/tls.mjs';
 
@@ -72,13 +72,14 @@ const putOff = (endpoint, order) => until(`${order} is put off by ${endpoint}`, 
    WHERE c.name = '${endpoint}' AND e.out_trade_no = '${order}' AND d.state = 'retry' AND d.attempts = 1`));
 
 const ASKED = [[429, '120', 120, 150], [503, '900', 900, 930], [503, '1', 4, 30],
-  [429, '99999999999999999999', 86400, 86430], [503, 'soon', 4, 30], [500, '600', 600, 630]];
+  [429, '99999999999999999999', 86400, 86430], [503, 'soon', 4, 30], [500, '600', 4, 30]];
 for (const [i, [status, asked, least, most]] of ASKED.entries()) {
-  test(`${status} with Retry-After: ${asked} is waited for`, async () => {
+  test(`${status} with Retry-After: ${asked} is due again in ${least} s at least`, async () => {
     sink.answer('/later', () => ({ status, headers: { 'Retry-After': asked } }));
     notify(d, `LA${i}`);
     const s = +await putOff('later', `LA${i}`);
     assert.ok(s >= least && s <= most, `due in ${s} s`);
+    await park('later'); // or its failures would open the breaker, where we are slow
   });
 }
 
@@ -103,10 +104,10 @@ test('Retry-After may be a date', async () => {
 for (const status of [301, 302, 307, 308]) {
   test(`a redirect (${status}) is a failure and not followed`, async () => {
     const order = `MO${status}`;
-    sink.answer('/moved', () => ({ status, headers: { ...LONG, Location: `${sink.base}/elsewhere` } }));
+    sink.answer('/moved', () => ({ status, headers: { Location: `${sink.base}/elsewhere` } }));
     notify(d, order);
-    await retrying('moved', order);
-    assert.match(await attempts('moved', order), new RegExp(`^retry ${status} answered ${status}$`));
+    const tried = await until('it was tried', () => attempts('moved', order));
+    assert.match(tried, new RegExp(`^retry ${status} answered ${status}$`, 'm'));
     assert.equal(sink.at('/elsewhere').length, 0);
   });
 }
@@ -126,7 +127,7 @@ test('TLS: a private authority is trusted where it is configured, another is not
 
 test('one order is in order: the later event waits while the first one fails, others do not', async () => {
   sink.answer('/order', (p) => (p.event.out_trade_no === 'OR1' && p.event.type === 'payment.succeeded'
-    ? { status: 500, headers: LONG } : {}));
+    ? { status: 503, headers: LONG } : {}));
   notify(d, 'OR1', 'payment.succeeded');
   await retrying('order', 'OR1');
   notify(d, 'OR1', 'refund.succeeded');
@@ -139,7 +140,7 @@ test('one order is in order: the later event waits while the first one fails, ot
   sink.answer('/order', () => ({}));
   await hurry('order');
   const came = await sink.wait('/order', 'OR1', 4);
-  assert.deepEqual(came.map((p) => `${p.event.type} ${p.status}`), ['payment.succeeded 500', 'payment.succeeded 500',
+  assert.deepEqual(came.map((p) => `${p.event.type} ${p.status}`), ['payment.succeeded 503', 'payment.succeeded 503',
     'payment.succeeded 200', 'refund.succeeded 200']);
   await done('order', 'OR1');
 });
