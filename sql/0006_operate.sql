@@ -263,7 +263,65 @@ BEGIN
 END
 $$;
 
--- As in 0002; one list of who may do what, for the roles that there are.
+-- The one list of who may do what. A later migration renames it and makes one of
+-- this name that selects from it, with what is new.
+CREATE FUNCTION paynotify.role_rights(OUT grantee text, OUT what text)
+RETURNS SETOF record
+LANGUAGE sql IMMUTABLE
+SET search_path = pg_catalog, pg_temp
+AS $$
+VALUES
+	('owner', 'ALL ON SCHEMA paynotify'),
+	('owner', 'ALL ON ALL TABLES IN SCHEMA paynotify'),
+	('owner', 'ALL ON ALL FUNCTIONS IN SCHEMA paynotify'),
+	('receiver', 'USAGE ON SCHEMA paynotify'),
+	('receiver', 'SELECT ON paynotify.migrations'),
+	('receiver', 'INSERT ON paynotify.event_log, paynotify.evidence,
+		paynotify.idempotency_keys, paynotify.receipts,
+		paynotify.quarantine, paynotify.verifying_keys'),
+	-- What RETURNING and the look-ups read, and no more: no body, no
+	-- event, no address of anybody.
+	('receiver', 'SELECT (tenant, request_path, key, request_hash)
+		ON paynotify.idempotency_keys'),
+	('receiver', 'SELECT (tenant, digest, request_hash)
+		ON paynotify.idempotency_archive'),
+	('receiver', 'SELECT (id, received_at) ON paynotify.receipts'),
+	('receiver', 'SELECT (receipt_id) ON paynotify.quarantine'),
+	('receiver', 'EXECUTE ON FUNCTION
+		paynotify.archive_expired_keys(integer),
+		paynotify.make_partitions(timestamptz),
+		paynotify.tend_consumers()'),
+	('deliverer', 'USAGE ON SCHEMA paynotify'),
+	('deliverer', 'SELECT ON paynotify.migrations,
+		paynotify.events, paynotify.event_log,
+		paynotify.consumers, paynotify.endpoints'),
+	-- The payload, and not what was signed.
+	('deliverer', 'SELECT (receipt_id, received_at, payload)
+		ON paynotify.evidence'),
+	('deliverer', 'INSERT ON paynotify.delivery_attempts'),
+	('deliverer', 'EXECUTE ON FUNCTION
+		paynotify.take(text, integer, interval),
+		paynotify.settle(uuid[], text[], interval[], text[]),
+		paynotify.put_endpoint(text, text[], text[], text,
+			timestamptz),
+		paynotify.set_consumer_state(text, text, text, text),
+		paynotify.token_consumer(uuid),
+		paynotify.token_seq(uuid), paynotify.tend_consumers()'),
+	('consumer', 'USAGE ON SCHEMA paynotify'),
+	('consumer', 'SELECT ON paynotify.events'),
+	('consumer', 'EXECUTE ON FUNCTION
+		paynotify.register_consumer(text, text[], text[],
+			timestamptz),
+		paynotify.claim(text, integer, interval),
+		paynotify.ack(uuid), paynotify.ack_all(uuid[]),
+		paynotify.nack(uuid, interval, text)'),
+	('reader', 'USAGE ON SCHEMA paynotify'),
+	('reader', 'SELECT ON ALL TABLES IN SCHEMA paynotify'),
+	('reader', 'EXECUTE ON FUNCTION
+		paynotify.event_ids(text, text)')
+$$;
+
+-- As in 0002; grants what is in the list, to the roles that there are.
 CREATE OR REPLACE FUNCTION paynotify.grant_roles() RETURNS void
 LANGUAGE plpgsql
 SET search_path = pg_catalog, pg_temp
@@ -295,55 +353,7 @@ BEGIN
 				' ') FROM unnest(missing) m);
 	END IF;
 
-	FOR grantee, what IN VALUES
-		('owner', 'ALL ON SCHEMA paynotify'),
-		('owner', 'ALL ON ALL TABLES IN SCHEMA paynotify'),
-		('owner', 'ALL ON ALL FUNCTIONS IN SCHEMA paynotify'),
-		('receiver', 'USAGE ON SCHEMA paynotify'),
-		('receiver', 'SELECT ON paynotify.migrations'),
-		('receiver', 'INSERT ON paynotify.event_log, paynotify.evidence,
-			paynotify.idempotency_keys, paynotify.receipts,
-			paynotify.quarantine, paynotify.verifying_keys'),
-		-- What RETURNING and the look-ups read, and no more: no body, no
-		-- event, no address of anybody.
-		('receiver', 'SELECT (tenant, request_path, key, request_hash)
-			ON paynotify.idempotency_keys'),
-		('receiver', 'SELECT (tenant, digest, request_hash)
-			ON paynotify.idempotency_archive'),
-		('receiver', 'SELECT (id, received_at) ON paynotify.receipts'),
-		('receiver', 'SELECT (receipt_id) ON paynotify.quarantine'),
-		('receiver', 'EXECUTE ON FUNCTION
-			paynotify.archive_expired_keys(integer),
-			paynotify.make_partitions(timestamptz),
-			paynotify.tend_consumers()'),
-		('deliverer', 'USAGE ON SCHEMA paynotify'),
-		('deliverer', 'SELECT ON paynotify.migrations,
-			paynotify.events, paynotify.event_log,
-			paynotify.consumers, paynotify.endpoints'),
-		-- The payload, and not what was signed.
-		('deliverer', 'SELECT (receipt_id, received_at, payload)
-			ON paynotify.evidence'),
-		('deliverer', 'INSERT ON paynotify.delivery_attempts'),
-		('deliverer', 'EXECUTE ON FUNCTION
-			paynotify.take(text, integer, interval),
-			paynotify.settle(uuid[], text[], interval[], text[]),
-			paynotify.put_endpoint(text, text[], text[], text,
-				timestamptz),
-			paynotify.set_consumer_state(text, text, text, text),
-			paynotify.token_consumer(uuid),
-			paynotify.token_seq(uuid), paynotify.tend_consumers()'),
-		('consumer', 'USAGE ON SCHEMA paynotify'),
-		('consumer', 'SELECT ON paynotify.events'),
-		('consumer', 'EXECUTE ON FUNCTION
-			paynotify.register_consumer(text, text[], text[],
-				timestamptz),
-			paynotify.claim(text, integer, interval),
-			paynotify.ack(uuid), paynotify.ack_all(uuid[]),
-			paynotify.nack(uuid, interval, text)'),
-		('reader', 'USAGE ON SCHEMA paynotify'),
-		('reader', 'SELECT ON ALL TABLES IN SCHEMA paynotify'),
-		('reader', 'EXECUTE ON FUNCTION
-			paynotify.event_ids(text, text)')
+	FOR grantee, what IN SELECT * FROM paynotify.role_rights()
 	LOOP
 		role_name := 'paynotify_' || grantee;
 		IF to_regrole(role_name) IS NOT NULL THEN

@@ -12,7 +12,7 @@ cd "$(dirname "${BASH_SOURCE[0]}")/.." || exit 1
 . tests/lib/packages.sh
 exec </dev/null
 
-STAGES=(lint build clang unit integration pull examples e2e crash asan tsan fuzz quickstart)
+STAGES=(lint build clang unit integration pull guard examples e2e crash asan tsan fuzz quickstart)
 STAGE_SECONDS_MAX=600
 FUZZ_SECONDS=${FUZZ_SECONDS:-60}
 jobs=$(nproc)
@@ -25,7 +25,8 @@ NEEDED=(gcc libc6-dev clang cmake ninja-build pkg-config ccache clang-format-14
     libmicrohttpd-dev libjansson-dev libxml2-dev libssl-dev libpq-dev
     libcurl4-openssl-dev libinih-dev libsystemd-dev libcmocka-dev
     postgresql-15 postgresql-client-15
-    python3-psycopg python3-pymysql mariadb-server-core mariadb-client-core)
+    python3-psycopg python3-fastapi python3-asyncpg python3-uvicorn
+    python3-pymysql mariadb-server-core mariadb-client-core)
 WANTED=(libclang-rt-14-dev shellcheck)
 
 # clang's runtime is what the sanitizers and libFuzzer are; without it gcc's
@@ -51,6 +52,7 @@ stage_clang() { preset asan && cmake --build --preset asan -j "$jobs" -- --quiet
 stage_unit() { ctests release 'unit|golden|fuzz' "$jobs"; }
 stage_integration() { ctests release integration "$jobs"; }
 stage_pull() { bash tests/pull/run.sh build/release; }
+stage_guard() { bash tests/guard/run.sh build/release; }
 stage_examples() { bash tests/examples/run.sh build/release; }
 stage_e2e() { bash tests/e2e/run.sh build/release; }
 stage_crash() { bash tests/fault/run.sh build/release; }

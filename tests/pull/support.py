@@ -156,6 +156,9 @@ DELETE FROM paynotify.endpoints;
 DELETE FROM paynotify.consumers;
 DELETE FROM paynotify.evidence;
 DELETE FROM paynotify.event_log;
+DELETE FROM paynotify.idempotency_keys;
+DELETE FROM paynotify.idempotency_archive;
+DELETE FROM paynotify.guard_actions;
 ALTER TABLE paynotify.event_log ALTER seq RESTART;
 SELECT setval('public.clock_ms', 0);
 """

@@ -1,0 +1,521 @@
+-- The idempotency guard: a merchant's own requests (POST /v1/charges) under an
+-- Idempotency-Key, on the table of the webhook keys; request_path is the route.
+-- An application on this database calls these functions inside its own
+-- transaction, so that its work and the answer commit together or not at all.
+--
+--   (no row) --claim--> PROCESSING --complete--> COMPLETED --ttl--> archive
+--      ^                 |  ^   |
+--      +---release-------+  |   +--hold, or: crashed too often,--> FAILED
+--        (first attempt)    |      or unknown = hold                 |
+--                           +-------operator: guard_set_free---------+
+--
+-- In PROCESSING one of three holds:
+-- * lease_token is set and the lease has not ended: a holder is at work.
+-- * lease_token is set and the lease has ended: the holder crashed or is slow.
+--   Whether its work was done is not known: `unknown` of the next claim decides.
+-- * lease_token is NULL: let go, by its holder or an operator. The next runs.
+-- What completes, renews or releases must have the token and must not be late.
+-- attempts only grows, in a next life after the ttl too (the archive keeps it):
+-- it is the fencing token for what the work calls. crashes counts the holders
+-- of this life that did not come back.
+--
+-- A claim in a transaction that is open makes the next one of its key wait for
+-- its end (lock_timeout is the caller's), and then sees what became of it. It
+-- also puts the janitor off, which moves no key beside it: see 0002.
+
+-- NULL for webhook keys, so that their rows are not a byte longer.
+ALTER TABLE paynotify.idempotency_keys
+	ADD COLUMN attempts integer,
+	ADD COLUMN crashes integer,
+	ADD COLUMN reason text COLLATE "C";
+ALTER TABLE paynotify.idempotency_archive ADD COLUMN attempts integer;
+
+-- For keys list and show. No index of its own: each would cost every webhook,
+-- and the primary key finds a tenant's routes.
+CREATE VIEW paynotify.guard_keys AS
+SELECT tenant, request_path AS route, key, state, attempts, crashes,
+	created_at, locked_at, lease_token IS NOT NULL AS held,
+	lease_expires_at, completed_at, expires_at, response_status, reason
+FROM paynotify.idempotency_keys
+WHERE NOT starts_with(request_path, 'notify/');
+
+-- What operators did, and why.
+CREATE TABLE paynotify.guard_actions (
+	at timestamptz NOT NULL DEFAULT clock_timestamp(),
+	tenant text COLLATE "C" NOT NULL,
+	route text COLLATE "C" NOT NULL,
+	key text COLLATE "C" NOT NULL,
+	action text COLLATE "C" NOT NULL,
+	actor text COLLATE "C" NOT NULL,
+	reason text COLLATE "C" NOT NULL
+);
+
+-- Whether these can be a key of the guard. Never one of a webhook: who could
+-- claim or forget those could have an event recorded twice or not at all. A
+-- line feed ends the route in the digest of the archive. Lengths: an entry of
+-- the primary key holds 2,700 bytes.
+CREATE FUNCTION paynotify.guard_check(tenant text, route text, key text)
+RETURNS void
+LANGUAGE plpgsql
+AS $$
+BEGIN
+	IF (octet_length(tenant) BETWEEN 1 AND 128
+		AND tenant !~ '[[:cntrl:]]') IS NOT TRUE THEN
+		RAISE EXCEPTION 'a tenant has 1 to 128 bytes and no control '
+			'characters' USING ERRCODE = '22023';
+	END IF;
+	IF (length(route) BETWEEN 1 AND 255 AND route !~ '[[:cntrl:]]'
+		AND NOT starts_with(route, 'notify/')) IS NOT TRUE THEN
+		RAISE EXCEPTION 'a route is a method and a path of at most 255 '
+			'characters, as in "POST /v1/charges"'
+		USING ERRCODE = '22023';
+	END IF;
+	IF (length(key) BETWEEN 1 AND 255) IS NOT TRUE THEN
+		RAISE EXCEPTION 'an idempotency key has 1 to 255 characters'
+		USING ERRCODE = '22023';
+	END IF;
+END
+$$;
+
+-- What a claim finds: run (the key is yours under `token`, this is attempt n),
+-- replay (with what was answered), mismatch (the key was used for another
+-- request), busy (somebody has it until retry_at), failed (set aside for the
+-- operator; reason), expired (it was used and its time is over).
+CREATE TYPE paynotify.guard_claimed AS (
+	outcome text,
+	attempt integer,
+	token uuid,
+	response_status smallint,
+	response_headers text,
+	response_body bytea,
+	created_at timestamptz,
+	expires_at timestamptz,
+	retry_at timestamptz,
+	reason text
+);
+
+-- Claims a key. request_hash: the SHA-256 of the request. lease: how long the
+-- work may take. ttl: how long the answer is kept, from now. unknown, for a
+-- holder that did not come back: "retry" (the next one runs; set aside when
+-- attempts_max of them did not) or "hold" (set aside). after_expiry: "new" or
+-- "refuse".
+CREATE FUNCTION paynotify.guard_claim(tenant text, route text, key text,
+	request_hash bytea, lease interval DEFAULT '1 minute',
+	ttl interval DEFAULT '24 hours', unknown text DEFAULT 'retry',
+	after_expiry text DEFAULT 'new', attempts_max integer DEFAULT 10)
+RETURNS paynotify.guard_claimed
+LANGUAGE plpgsql SECURITY DEFINER
+SET search_path = pg_catalog, pg_temp
+SET plan_cache_mode = force_generic_plan
+SET enable_seqscan = off
+AS $$
+#variable_conflict use_column
+<<f>>
+DECLARE
+	instant timestamptz := clock_timestamp();
+	waited interval;
+	k paynotify.idempotency_keys;
+	archived paynotify.idempotency_archive;
+	got paynotify.guard_claimed;
+BEGIN
+	-- An older snapshot would see a key that moved in neither tier.
+	IF current_setting('transaction_isolation') <> 'read committed' THEN
+		RAISE EXCEPTION 'keys are claimed in READ COMMITTED only'
+		USING ERRCODE = '25001', HINT = 'BEGIN ISOLATION LEVEL READ '
+			'COMMITTED, or claim in a transaction of its own';
+	END IF;
+	PERFORM paynotify.guard_check(tenant, route, guard_claim.key);
+	IF (octet_length(guard_claim.request_hash) = 32
+		AND lease > interval '0' AND ttl > interval '0'
+		AND unknown IN ('retry', 'hold')
+		AND after_expiry IN ('new', 'refuse')
+		AND attempts_max >= 1) IS NOT TRUE THEN
+		RAISE EXCEPTION 'request_hash must have 32 bytes, lease, ttl '
+			'and attempts_max be greater than 0, unknown "retry" '
+			'or "hold", after_expiry "new" or "refuse"'
+		USING ERRCODE = '22023';
+	END IF;
+	FOR look IN 1..2 LOOP
+		-- First without any lock: what is settled is only read, so that
+		-- a repeat does not hold up its holder, nor the next repeat.
+		SELECT * INTO k FROM paynotify.idempotency_keys i
+		WHERE i.tenant = guard_claim.tenant AND i.request_path = route
+			AND i.key = guard_claim.key;
+		got.outcome := CASE
+			WHEN k.state = 'COMPLETED' AND k.expires_at <= instant
+				AND after_expiry = 'new' THEN NULL
+			WHEN k.request_hash <> guard_claim.request_hash
+				THEN 'mismatch'
+			WHEN k.state = 'COMPLETED' AND k.expires_at <= instant
+				THEN 'expired'
+			WHEN k.state = 'COMPLETED' THEN 'replay'
+			WHEN k.state = 'FAILED' THEN 'failed'
+			WHEN k.lease_token IS NOT NULL
+				AND k.lease_expires_at > instant THEN 'busy'
+			END;
+		IF got.outcome = 'mismatch' THEN
+			RETURN got; -- nothing of another request
+		ELSIF got.outcome IS NOT NULL THEN
+			got.attempt := k.attempts;
+			got.response_status := k.response_status;
+			got.response_headers := k.response_headers;
+			got.response_body := k.response_body;
+			got.created_at := k.created_at;
+			got.expires_at := k.expires_at;
+			got.retry_at := k.lease_expires_at;
+			got.reason := k.reason;
+			RETURN got;
+		END IF;
+		-- From here on no key moves. The archive is read behind the
+		-- lock: before it, a key could move in between.
+		LOCK TABLE paynotify.idempotency_keys IN ROW EXCLUSIVE MODE;
+		SELECT * INTO archived FROM paynotify.idempotency_archive a
+		WHERE a.tenant = guard_claim.tenant AND a.digest = sha256(
+			convert_to(route || E'\n' || guard_claim.key, 'UTF8'));
+		IF FOUND AND after_expiry = 'refuse' THEN
+			got.outcome := CASE archived.request_hash
+				WHEN guard_claim.request_hash THEN 'expired'
+				ELSE 'mismatch' END;
+			RETURN got;
+		END IF;
+		INSERT INTO paynotify.idempotency_keys AS i (tenant,
+			request_path, key, request_hash, state, locked_at,
+			lease_token, lease_expires_at, created_at, expires_at,
+			attempts, crashes)
+		VALUES (guard_claim.tenant, route, guard_claim.key,
+			guard_claim.request_hash, 'PROCESSING', instant,
+			gen_random_uuid(), instant + lease, instant,
+			instant + ttl, coalesce(archived.attempts, 0) + 1, 0)
+		ON CONFLICT (tenant, request_path, key) DO UPDATE
+		SET request_hash = excluded.request_hash, state = 'PROCESSING',
+			locked_at = excluded.locked_at,
+			lease_token = excluded.lease_token,
+			lease_expires_at = excluded.lease_expires_at,
+			expires_at = excluded.expires_at,
+			response_status = NULL, response_headers = NULL,
+			response_body = NULL, completed_at = NULL, reason = NULL,
+			created_at = CASE i.state WHEN 'COMPLETED'
+				THEN excluded.created_at ELSE i.created_at END,
+			attempts = i.attempts + 1,
+			crashes = CASE WHEN i.state = 'COMPLETED' THEN 0
+				WHEN i.lease_token IS NULL THEN i.crashes
+				ELSE i.crashes + 1 END
+		WHERE (i.state = 'PROCESSING'
+				AND i.request_hash = excluded.request_hash
+				AND (i.lease_token IS NULL
+					OR i.lease_expires_at <= instant
+					AND unknown = 'retry'
+					AND i.crashes + 1 < attempts_max))
+			OR (i.state = 'COMPLETED' AND i.expires_at <= instant
+				AND after_expiry = 'new')
+		RETURNING * INTO k;
+		EXIT WHEN FOUND;
+		-- Not to be taken over, and locked by now: it says why not, at
+		-- the second look. A lease that ended is set aside.
+		UPDATE paynotify.idempotency_keys i
+		SET state = 'FAILED', lease_token = NULL,
+			lease_expires_at = NULL, crashes = i.crashes + 1,
+			reason = CASE unknown WHEN 'hold'
+				THEN 'its holder did not come back: whether '
+				'the work was done is not known' ELSE format(
+				'%s holders in a row did not come back',
+				i.crashes + 1) END
+		WHERE i.tenant = guard_claim.tenant AND i.request_path = route
+			AND i.key = guard_claim.key AND i.state = 'PROCESSING'
+			AND i.request_hash = guard_claim.request_hash
+			AND i.lease_token IS NOT NULL
+			AND i.lease_expires_at <= instant;
+	END LOOP;
+	-- The times count from when another one's end was no longer waited for.
+	waited := clock_timestamp() - instant;
+	IF waited > interval '10 ms' THEN
+		UPDATE paynotify.idempotency_keys i
+		SET locked_at = i.locked_at + waited,
+			lease_expires_at = i.lease_expires_at + waited,
+			expires_at = i.expires_at + waited
+		WHERE i.tenant = guard_claim.tenant AND i.request_path = route
+			AND i.key = guard_claim.key
+		RETURNING * INTO k;
+	END IF;
+	got.outcome := 'run';
+	got.attempt := k.attempts;
+	got.token := k.lease_token;
+	got.created_at := k.created_at;
+	got.expires_at := k.expires_at;
+	got.retry_at := k.lease_expires_at;
+	RETURN got;
+END
+$$;
+
+-- Raises that a lease was lost, unless it is held: what depends on it must not
+-- be committed.
+CREATE FUNCTION paynotify.guard_must(held boolean, route text, key text)
+RETURNS void
+LANGUAGE plpgsql
+AS $$
+BEGIN
+	IF held IS NOT TRUE THEN
+		RAISE EXCEPTION 'the lease of key "%" of "%" was lost', key,
+			route
+		USING ERRCODE = 'PN001', DETAIL = 'It had ended, was settled '
+			'before, or another attempt has the key now.',
+			HINT = 'Roll back. Claim with a longer lease, or renew '
+			'it, if the work takes longer.';
+	END IF;
+END
+$$;
+
+-- The work is done and this is the answer: from now on it is replayed. PN001:
+-- the lease was lost.
+CREATE FUNCTION paynotify.guard_complete(tenant text, route text, key text,
+	token uuid, response_status integer, response_headers text DEFAULT NULL,
+	response_body bytea DEFAULT NULL) RETURNS void
+LANGUAGE plpgsql SECURITY DEFINER
+SET search_path = pg_catalog, pg_temp
+SET plan_cache_mode = force_generic_plan
+SET enable_seqscan = off
+AS $$
+#variable_conflict use_column
+BEGIN
+	IF (guard_complete.response_status BETWEEN 100 AND 599) IS NOT TRUE
+	THEN
+		RAISE EXCEPTION 'response_status must be an HTTP status, not %',
+			guard_complete.response_status USING ERRCODE = '22023';
+	END IF;
+	UPDATE paynotify.idempotency_keys i
+	SET state = 'COMPLETED', completed_at = clock_timestamp(),
+		lease_token = NULL, lease_expires_at = NULL, reason = NULL,
+		response_status = guard_complete.response_status,
+		response_headers = guard_complete.response_headers,
+		response_body = guard_complete.response_body
+	WHERE i.tenant = guard_complete.tenant AND i.request_path = route
+		AND i.key = guard_complete.key AND i.state = 'PROCESSING'
+		AND i.lease_token = token
+		AND i.lease_expires_at > clock_timestamp();
+	PERFORM paynotify.guard_must(FOUND, route, guard_complete.key);
+END
+$$;
+
+-- The work goes on: the lease ends so much later than now. PN001: it was lost.
+CREATE FUNCTION paynotify.guard_renew(tenant text, route text, key text,
+	token uuid, lease interval) RETURNS void
+LANGUAGE plpgsql SECURITY DEFINER
+SET search_path = pg_catalog, pg_temp
+SET plan_cache_mode = force_generic_plan
+SET enable_seqscan = off
+AS $$
+#variable_conflict use_column
+BEGIN
+	IF (lease > interval '0') IS NOT TRUE THEN
+		RAISE EXCEPTION 'lease must be greater than 0'
+		USING ERRCODE = '22023';
+	END IF;
+	UPDATE paynotify.idempotency_keys i
+	SET lease_expires_at = clock_timestamp() + lease
+	WHERE i.tenant = guard_renew.tenant AND i.request_path = route
+		AND i.key = guard_renew.key AND i.state = 'PROCESSING'
+		AND i.lease_token = token
+		AND i.lease_expires_at > clock_timestamp();
+	PERFORM paynotify.guard_must(FOUND, route, guard_renew.key);
+END
+$$;
+
+-- There is no answer to keep. outcome: "released", nothing was done (at a first
+-- attempt it is as if the key had never come); "retry", that is not known, and
+-- the next one runs at once; "hold", it is not known, and an operator decides.
+-- (Not known, and the next one runs when the lease ends: say nothing.) PN001:
+-- the lease was lost.
+CREATE FUNCTION paynotify.guard_release(tenant text, route text, key text,
+	token uuid, outcome text DEFAULT 'released', reason text DEFAULT NULL)
+RETURNS void
+LANGUAGE plpgsql SECURITY DEFINER
+SET search_path = pg_catalog, pg_temp
+SET plan_cache_mode = force_generic_plan
+SET enable_seqscan = off
+AS $$
+#variable_conflict use_column
+BEGIN
+	IF (outcome IN ('released', 'retry', 'hold')) IS NOT TRUE THEN
+		RAISE EXCEPTION 'outcome must be "released", "retry" or "hold", '
+			'not "%"', outcome USING ERRCODE = '22023';
+	END IF;
+	IF outcome = 'released' THEN
+		DELETE FROM paynotify.idempotency_keys i
+		WHERE i.tenant = guard_release.tenant AND i.request_path = route
+			AND i.key = guard_release.key AND i.state = 'PROCESSING'
+			AND i.lease_token = token
+			AND i.lease_expires_at > clock_timestamp()
+			AND i.attempts = 1;
+		IF FOUND THEN
+			RETURN;
+		END IF;
+	END IF;
+	UPDATE paynotify.idempotency_keys i
+	SET state = CASE outcome WHEN 'hold' THEN 'FAILED'
+			ELSE 'PROCESSING' END::paynotify.key_state,
+		lease_token = NULL, lease_expires_at = NULL,
+		reason = coalesce(guard_release.reason, outcome)
+	WHERE i.tenant = guard_release.tenant AND i.request_path = route
+		AND i.key = guard_release.key AND i.state = 'PROCESSING'
+		AND i.lease_token = token
+		AND i.lease_expires_at > clock_timestamp();
+	PERFORM paynotify.guard_must(FOUND, route, guard_release.key);
+END
+$$;
+
+-- For operators: the next claim runs, whatever became of the one before; who
+-- has the key now loses its lease. PN002: there is no such key. PN003: it has
+-- its answer.
+CREATE FUNCTION paynotify.guard_set_free(tenant text, route text, key text,
+	why text, actor text) RETURNS void
+LANGUAGE plpgsql SECURITY DEFINER
+SET search_path = pg_catalog, pg_temp
+SET enable_seqscan = off
+AS $$
+#variable_conflict use_column
+DECLARE
+	found_state paynotify.key_state;
+BEGIN
+	PERFORM paynotify.guard_check(tenant, route, guard_set_free.key);
+	SELECT i.state INTO found_state FROM paynotify.idempotency_keys i
+	WHERE i.tenant = guard_set_free.tenant AND i.request_path = route
+		AND i.key = guard_set_free.key
+	FOR UPDATE;
+	IF NOT FOUND THEN
+		RAISE EXCEPTION 'there is no key "%" of "%"',
+			guard_set_free.key, route USING ERRCODE = 'PN002';
+	ELSIF found_state = 'COMPLETED' THEN
+		RAISE EXCEPTION 'key "%" of "%" has its answer',
+			guard_set_free.key, route USING ERRCODE = 'PN003';
+	END IF;
+	UPDATE paynotify.idempotency_keys i
+	SET state = 'PROCESSING', lease_token = NULL, lease_expires_at = NULL,
+		crashes = 0, reason = why
+	WHERE i.tenant = guard_set_free.tenant AND i.request_path = route
+		AND i.key = guard_set_free.key;
+	INSERT INTO paynotify.guard_actions (tenant, route, key, action, actor,
+		reason)
+	VALUES (guard_set_free.tenant, route, guard_set_free.key, 'release',
+		actor, why);
+END
+$$;
+
+-- For operators: as if the key had never come, in both tiers. PN002: it has
+-- not. PN003: somebody is at work under it.
+CREATE FUNCTION paynotify.guard_forget(tenant text, route text, key text,
+	why text, actor text) RETURNS void
+LANGUAGE plpgsql SECURITY DEFINER
+SET search_path = pg_catalog, pg_temp
+SET enable_seqscan = off
+AS $$
+#variable_conflict use_column
+DECLARE
+	k paynotify.idempotency_keys;
+	was_there boolean;
+BEGIN
+	-- An older snapshot would miss a key that moved.
+	IF current_setting('transaction_isolation') <> 'read committed' THEN
+		RAISE EXCEPTION 'keys are forgotten in READ COMMITTED only'
+		USING ERRCODE = '25001';
+	END IF;
+	PERFORM paynotify.guard_check(tenant, route, guard_forget.key);
+	LOCK TABLE paynotify.idempotency_keys IN ROW EXCLUSIVE MODE;
+	DELETE FROM paynotify.idempotency_keys i
+	WHERE i.tenant = guard_forget.tenant AND i.request_path = route
+		AND i.key = guard_forget.key
+	RETURNING * INTO k;
+	was_there := FOUND;
+	IF k.lease_token IS NOT NULL
+		AND k.lease_expires_at > clock_timestamp() THEN
+		RAISE EXCEPTION 'somebody is at work under key "%" of "%"',
+			guard_forget.key, route
+		USING ERRCODE = 'PN003', HINT = format('The lease ends at %s; '
+			'or release the key before.', k.lease_expires_at);
+	END IF;
+	DELETE FROM paynotify.idempotency_archive a
+	WHERE a.tenant = guard_forget.tenant AND a.digest = sha256(
+		convert_to(route || E'\n' || guard_forget.key, 'UTF8'));
+	IF NOT (FOUND OR was_there) THEN
+		RAISE EXCEPTION 'there is no key "%" of "%"',
+			guard_forget.key, route USING ERRCODE = 'PN002';
+	END IF;
+	INSERT INTO paynotify.guard_actions (tenant, route, key, action, actor,
+		reason)
+	VALUES (guard_forget.tenant, route, guard_forget.key, 'forget', actor,
+		why);
+END
+$$;
+
+-- As in 0002, where the locks are explained, with the guard's keys: what is
+-- completed and expired moves, and nothing else. A key of the guard may come
+-- here again after another life: then the newer one counts.
+CREATE OR REPLACE FUNCTION paynotify.archive_expired_keys(max_keys integer)
+RETURNS integer
+LANGUAGE plpgsql SECURITY DEFINER
+SET search_path = pg_catalog, pg_temp
+SET lock_timeout = '50ms'
+SET enable_seqscan = off
+AS $$
+DECLARE
+	chosen tid[];
+	moved integer;
+BEGIN
+	-- The statement that moves must see what was committed before the lock.
+	IF current_setting('transaction_isolation') <> 'read committed' THEN
+		RAISE EXCEPTION 'keys are archived in READ COMMITTED only';
+	END IF;
+	chosen := ARRAY(
+		SELECT ctid FROM paynotify.idempotency_keys
+		WHERE expires_at <= now() AND state = 'COMPLETED'
+			AND lease_token IS NULL
+		ORDER BY expires_at LIMIT max_keys);
+	IF cardinality(chosen) = 0 THEN
+		RETURN 0;
+	END IF;
+	LOCK TABLE paynotify.idempotency_keys
+		IN SHARE UPDATE EXCLUSIVE MODE NOWAIT;
+	LOCK TABLE paynotify.idempotency_keys IN SHARE ROW EXCLUSIVE MODE;
+	WITH expired AS (
+		-- All conditions again: a row may have changed meanwhile, or its
+		-- place have another one, which is as good if they hold for it.
+		-- The first is written so that the index does not offer itself.
+		DELETE FROM paynotify.idempotency_keys
+		WHERE ctid = ANY (chosen)
+			AND expires_at - now() <= interval '0'
+			AND state = 'COMPLETED' AND lease_token IS NULL
+		RETURNING tenant, request_path, key, request_hash, created_at,
+			attempts
+	)
+	INSERT INTO paynotify.idempotency_archive
+		(tenant, digest, request_hash, first_seen_at, attempts)
+	SELECT tenant, sha256(convert_to(request_path || E'\n' || key, 'UTF8')),
+		request_hash, created_at, attempts
+	FROM expired
+	ORDER BY 1, 2
+	ON CONFLICT (tenant, digest) DO UPDATE
+	SET request_hash = excluded.request_hash, attempts = excluded.attempts
+	WHERE excluded.attempts IS NOT NULL;
+	GET DIAGNOSTICS moved = ROW_COUNT;
+	RETURN moved;
+END
+$$;
+
+-- The list of who may do what goes on here.
+ALTER FUNCTION paynotify.role_rights() RENAME TO role_rights_0006;
+CREATE FUNCTION paynotify.role_rights(OUT grantee text, OUT what text)
+RETURNS SETOF record
+LANGUAGE sql IMMUTABLE
+SET search_path = pg_catalog, pg_temp
+AS $$
+SELECT * FROM paynotify.role_rights_0006()
+UNION ALL
+VALUES ('consumer', 'EXECUTE ON FUNCTION
+	paynotify.guard_claim(text, text, text, bytea, interval, interval,
+		text, text, integer),
+	paynotify.guard_complete(text, text, text, uuid, integer, text, bytea),
+	paynotify.guard_renew(text, text, text, uuid, interval),
+	paynotify.guard_release(text, text, text, uuid, text, text)')
+$$;
+
+-- Nothing is for everybody.
+REVOKE ALL ON ALL FUNCTIONS IN SCHEMA paynotify FROM PUBLIC;
