@@ -419,7 +419,7 @@ BEGIN
 		USING ERRCODE = '25001';
 	END IF;
 	PERFORM paynotify.guard_check(tenant, route, guard_forget.key);
-	LOCK TABLE paynotify.idempotency_keys IN ROW EXCLUSIVE MODE;
+	-- Once this has its lock no key moves.
 	DELETE FROM paynotify.idempotency_keys i
 	WHERE i.tenant = guard_forget.tenant AND i.request_path = route
 		AND i.key = guard_forget.key

@@ -63,6 +63,17 @@ class Open(GuardCase):
         self.a.run("COMMIT")
         self.assertEqual(self.claimed(pending.result()).outcome, "mismatch")
 
+    def test_what_was_let_go_meanwhile_is_not_for_another_request(self):
+        """A key whose first request may have had effects would run another."""
+        self.a.run("BEGIN")
+        first = self.claim(session=self.a)
+        pending = self.start_claim(self.b, request="other")
+        self.assertFalse(pending.settle())
+        self.release("k", first.token, "retry", session=self.a)
+        self.a.run("COMMIT")
+        self.assertEqual(self.claimed(pending.result()).outcome, "mismatch")
+        self.assertEqual(self.claim().attempt, 2)
+
     def test_a_lease_begins_when_the_wait_is_over(self):
         """Whoever had to wait would have lost its lease before it began."""
         for crash in (False, True):     # a new row, and one that is there
