@@ -50,7 +50,8 @@ stage_lint() { preset release && bash tests/lint/run.sh build/release; }
 stage_build() { preset release && cmake --build --preset release -j "$jobs" -- --quiet; }
 stage_clang() { preset asan && cmake --build --preset asan -j "$jobs" -- --quiet; }
 stage_unit() { ctests release 'unit|golden|fuzz' "$jobs"; }
-stage_integration() { ctests release integration "$jobs"; }
+# Its tests wait more than they compute. The commands' run with the sanitizers.
+stage_integration() { ctests release integration "$((jobs + 1))" cmd; }
 stage_pull() { bash tests/pull/run.sh build/release; }
 stage_guard() { bash tests/guard/run.sh build/release; }
 stage_examples() { bash tests/examples/run.sh build/release; }
@@ -60,14 +61,14 @@ stage_asan() {
     # Everything again that is C: what is out of bounds, leaked or undefined.
     stage_clang >/dev/null &&
         ASAN_OPTIONS=detect_leaks=1:abort_on_error=0 UBSAN_OPTIONS=print_stacktrace=1 \
-            ctests asan 'unit|golden|fuzz|integration' "$jobs" readme
+            ctests asan 'unit|golden|fuzz|integration' "$((jobs + 1))" readme
 }
 stage_tsan() {
     # What has threads: the store's writers, the server, the pipeline, pushes;
     # not the commands, which have none.
     preset tsan && cmake --build build/tsan -j "$jobs" --target paynotifyd paynotifyctl tests/integration/all -- --quiet &&
         TSAN_OPTIONS=halt_on_error=1:second_deadlock_stack=1 \
-            ctests tsan integration "$jobs" 'readme|cmd'
+            ctests tsan integration "$((jobs + 1))" 'readme|cmd'
 }
 stage_fuzz() {
     clang_runtime || { echo "no libFuzzer here (libclang-rt-14-dev): left out"; return 0; }
