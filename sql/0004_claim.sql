@@ -276,9 +276,9 @@ BEGIN
 					AS ahead_mine,
 				o.mine AND (SELECT true
 					FROM paynotify.deliveries d
-					WHERE d.consumer_id = me.id
-						AND d.order_hash = o.order_hash
-						AND d.seq < o.seq
+					WHERE d.order_hash = o.order_hash
+						AND d.consumer_id + 0 = me.id
+						AND d.seq + 0 < o.seq
 						AND d.state IN ('leased',
 							'waiting', 'retry')
 					LIMIT 1) IS NOT NULL AS behind
@@ -431,9 +431,9 @@ BEGIN
 		WHERE w.consumer_id = consumer AND w.state = 'waiting'
 			AND w.seq >= mark.waiting_seq
 			AND (SELECT true FROM paynotify.deliveries p
-				WHERE p.consumer_id = consumer
-					AND p.order_hash = w.order_hash
-					AND p.seq < w.seq
+				WHERE p.order_hash = w.order_hash
+					AND p.consumer_id + 0 = consumer
+					AND p.seq + 0 < w.seq
 					AND p.state IN ('leased', 'waiting',
 						'retry')
 				LIMIT 1) IS NULL

@@ -227,15 +227,15 @@ BEGIN
 		CROSS JOIN LATERAL (SELECT w.ctid AS place,
 				w.consumer_id, w.seq, w.order_hash
 			FROM paynotify.deliveries w
-			WHERE w.consumer_id = f.consumer_id
-				AND w.order_hash = f.order_hash
+			WHERE w.order_hash = f.order_hash
+				AND w.consumer_id + 0 = f.consumer_id
 				AND w.state IN ('waiting', '')
 			ORDER BY w.seq LIMIT 1
 			FOR UPDATE SKIP LOCKED) n
 		WHERE (SELECT true FROM paynotify.deliveries p
-			WHERE p.consumer_id = n.consumer_id
-				AND p.order_hash = n.order_hash
-				AND p.seq < n.seq
+			WHERE p.order_hash = n.order_hash
+				AND p.consumer_id + 0 = n.consumer_id
+				AND p.seq + 0 < n.seq
 				AND p.state IN ('leased', 'waiting', 'retry')
 			LIMIT 1) IS NULL
 	)
