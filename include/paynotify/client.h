@@ -79,6 +79,7 @@ struct pn_client_options {
 	unsigned connections_max;          /* in all; idle ones count */
 	unsigned connections_per_host_max; /* more requests wait, and their
 					    * timeout runs meanwhile */
+	int nice; /* of its thread: 0, or up to 19 to stand back */
 };
 
 /* pn_net_init() was called. -ENOMEM, -EAGAIN (no thread). */

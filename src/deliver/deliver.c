@@ -100,8 +100,8 @@ open_client(struct pn_deliver *deliver, const struct pn_conf *conf,
 
 	for (size_t i = 0; i < conf->deliver_count; i++)
 		connections += (unsigned)conf->delivers[i].max_in_flight;
-	return pn_client_open(
-	    &(struct pn_client_options){ connections, connections },
+	return pn_client_open(&(struct pn_client_options){ connections,
+				  connections, PN_DELIVER_NICE },
 	    &deliver->client, error);
 }
 

@@ -27,6 +27,9 @@ enum {
 	/* One claim or settlement: past this only others wait longer. */
 	PN_CLAIM_AT_ONCE = 256,
 	PN_SETTLE_AT_ONCE = 256,
+	/* The threads stand back behind those that answer providers: a push may
+	 * be late, an answer not. */
+	PN_DELIVER_NICE = 5,
 };
 static_assert((int)PN_CLAIM_AT_ONCE <= (int)PN_CLAIM_EVENTS_MAX,
     "a claim asks for no more than it may");

@@ -31,6 +31,7 @@
 #include <errno.h>
 #include <poll.h>
 #include <stdio.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include "paynotify/digest.h"
@@ -403,6 +404,8 @@ pn_worker_main(void *deliver)
 {
 	struct pn_deliver *d = deliver;
 
+	/* Linux: of this thread. Not allowed, it runs as it is. */
+	(void)setpriority(PRIO_PROCESS, 0, PN_DELIVER_NICE);
 	collect(d);
 	while (!is_over(d)) {
 		work(d);

@@ -25,6 +25,7 @@
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 
 #include "paynotify/moment.h"
 
@@ -37,6 +38,7 @@ struct pn_client {
 	struct pn_client_request *queue_first, *queue_last; /* under lock */
 	bool stopping;                                      /* under lock */
 	pthread_t thread;
+	int nice; /* constant */
 	/* The thread's own. */
 	struct pn_client_loop loop;
 	struct pn_client_lanes lanes;
@@ -307,6 +309,9 @@ run(void *payload)
 	struct pn_client_request *batch;
 	bool stopping;
 
+	/* Linux: of this thread. Not allowed, it runs as it is. */
+	if (client->nice > 0)
+		(void)setpriority(PRIO_PROCESS, 0, client->nice);
 	for (;;) {
 		batch = take_queue(client, &stopping);
 		if (stopping)
@@ -368,6 +373,7 @@ pn_client_open(const struct pn_client_options *options,
 		free(client);
 		return pn_error_set(ret_error, -ENOMEM, "out of memory");
 	}
+	client->nice = options->nice;
 	pn_client_lanes_init(&client->lanes, options->connections_max,
 	    options->connections_per_host_max);
 	r = pn_client_loop_open(

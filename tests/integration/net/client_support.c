@@ -103,7 +103,7 @@ expect_end(struct pn_client *client, const char *url, enum pn_client_end end,
 struct pn_client *
 client_new(unsigned connections, unsigned per_host)
 {
-	struct pn_client_options options = { connections, per_host };
+	struct pn_client_options options = { connections, per_host, 0 };
 	struct pn_client *client = NULL;
 	struct pn_error error;
 
