@@ -207,7 +207,8 @@ int
 main(int argc, char **argv)
 {
 	struct load load = { .left = 0 };
-	struct pn_client_options options = { 2 * IN_FLIGHT_MAX, IN_FLIGHT_MAX, 0 };
+	struct pn_client_options options = { 2 * IN_FLIGHT_MAX, IN_FLIGHT_MAX,
+		0 };
 	struct sockaddr_in address, deaf;
 	struct pn_error error;
 	int listener = listen_on(&address), silent = listen_on(&deaf);
