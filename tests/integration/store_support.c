@@ -375,6 +375,46 @@ db_wait(PGconn *conn, int64_t wanted, const char *fmt, ...)
 	    (long long)value, fmt);
 }
 
+/* Commits until one waits for a standby, and leaves that one: the checkpointer
+ * tells all others that a standby is wanted, some time after the reload. */
+static void
+await_standbys(PGconn *conn, const char *dsn)
+{
+	PGconn *probe = db_open(dsn);
+	int pid = PQbackendPID(probe);
+	int64_t until_us = pn_clock_monotonic_us() + PATIENCE_US;
+	char state[6];
+
+	db_send(probe, "SELECT pg_logical_emit_message(true, '', '')");
+	while (db(conn,
+		   "SELECT count(*) FROM pg_stat_activity WHERE pid = %d AND "
+		   "wait_event = 'SyncRep'",
+		   pid) == 0) {
+		assert_true(pn_clock_monotonic_us() < until_us);
+		assert_int_equal(PQconsumeInput(probe), 1);
+		if (PQisBusy(probe) != 0)
+			continue;
+		(void)db_end(probe, state);
+		db_send(probe, "SELECT pg_logical_emit_message(true, '', '')");
+	}
+	(void)db(conn, "SELECT count(pg_terminate_backend(%d))", pid);
+	PQfinish(probe);
+}
+
+void
+db_set_standbys(PGconn *conn, const char *dsn, const char *names)
+{
+	(void)db(
+	    conn, "ALTER SYSTEM SET synchronous_standby_names = '%s'", names);
+	(void)db(conn, "SELECT pg_reload_conf()");
+	db_wait(conn, 1,
+	    "SELECT count(*) FROM pg_settings WHERE name = "
+	    "'synchronous_standby_names' AND setting = '%s'",
+	    names);
+	if (names[0] != '\0')
+		await_standbys(conn, dsn);
+}
+
 /* -- the usual fixture ------------------------------------------------------ */
 
 int

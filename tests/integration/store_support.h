@@ -69,6 +69,10 @@ const char *db_end(PGconn *conn, char ret_state[6]);
 void db_wait(PGconn *conn, int64_t wanted, const char *fmt, ...)
     __attribute__((format(printf, 3, 4)));
 
+/* Names synchronous standbys, and waits until commits wait for them ("": until
+ * they do not). There are none, so they wait for ever. */
+void db_set_standbys(PGconn *conn, const char *dsn, const char *names);
+
 /* What most programs start each test with: a database of its own, two sessions
  * to look into it and to stand in the way, and a store of one writer whose
  * commit_timeout no test waits for. */

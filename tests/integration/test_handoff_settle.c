@@ -321,18 +321,6 @@ settle_main(void *payload)
 	return NULL;
 }
 
-static void
-set_standbys(struct fixture *f, const char *names)
-{
-	(void)db(
-	    f->db, "ALTER SYSTEM SET synchronous_standby_names = '%s'", names);
-	(void)db(f->db, "SELECT pg_reload_conf()");
-	db_wait(f->db, 1,
-	    "SELECT count(*) FROM pg_settings WHERE name = "
-	    "'synchronous_standby_names' AND setting = '%s'",
-	    names);
-}
-
 /* If it failed: what a standby may not have would count as stored. */
 static void
 test_settle__does_not_believe_a_commit_with_a_warning(void **state)
@@ -343,7 +331,7 @@ test_settle__does_not_believe_a_commit_with_a_warning(void **state)
 	pthread_t thread;
 
 	f->claims.results[0].outcome = PN_DELIVERY_DONE;
-	set_standbys(f, "nobody");
+	db_set_standbys(f->db, f->store->dsn, "nobody");
 	assert_int_equal(
 	    pthread_create(&thread, NULL, settle_main, &settle), 0);
 	/* Nothing else waits: the notifier's commits do not. */
@@ -353,7 +341,7 @@ test_settle__does_not_believe_a_commit_with_a_warning(void **state)
 	(void)db(f->db, "SELECT pg_cancel_backend(pid) FROM pg_stat_activity "
 			"WHERE wait_event = 'SyncRep'");
 	assert_int_equal(pthread_join(thread, NULL), 0);
-	set_standbys(f, "");
+	db_set_standbys(f->db, f->store->dsn, "");
 	assert_true(settle.r < 0);
 	assert_int_equal(pn_metric_get(PN_METRIC_DELIVERIES_DONE), before);
 }

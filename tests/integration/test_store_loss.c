@@ -35,24 +35,12 @@ setup(void **state)
 	return 0;
 }
 
-static void
-set_standbys(struct fixture *f, const char *names)
-{
-	(void)db(
-	    f->db, "ALTER SYSTEM SET synchronous_standby_names = '%s'", names);
-	(void)db(f->db, "SELECT pg_reload_conf()");
-	db_wait(f->db, 1,
-	    "SELECT count(*) FROM pg_settings WHERE name = "
-	    "'synchronous_standby_names' AND setting = '%s'",
-	    names);
-}
-
 static int
 teardown(void **state)
 {
 	struct fixture *f = *state;
 
-	set_standbys(f, "");
+	db_set_standbys(f->db, f->dsn, "");
 	PQfinish(f->db);
 	free(f);
 	return 0;
@@ -80,7 +68,7 @@ break_sync_wait(struct fixture *f, const char *function)
 
 	/* A standby that is not there: every commit waits for it. The store is
 	 * connected already. */
-	set_standbys(f, "nobody");
+	db_set_standbys(f->db, f->dsn, "nobody");
 	for (int i = 0; i < 2; i++) {
 		note_init(&note, i == 0 ? "a" : "b", 100);
 		submit(store, &note);
@@ -96,7 +84,7 @@ break_sync_wait(struct fixture *f, const char *function)
 		db_wait(f->db, 1, SYNC_WAITING);
 		assert_false(note_is_done(&note));
 		if (i == 1)
-			set_standbys(f, "");
+			db_set_standbys(f->db, f->dsn, "");
 		else
 			(void)db(f->db,
 			    "SELECT count(%s(pid)) " OURS
@@ -106,14 +94,14 @@ break_sync_wait(struct fixture *f, const char *function)
 			/* Nothing makes it true but the standby. */
 			db_wait(f->db, 1, SYNC_WAITING);
 			assert_false(note_is_done(&note));
-			set_standbys(f, "");
+			db_set_standbys(f->db, f->dsn, "");
 		}
 		assert_int_equal(note_wait(&note), PN_STORE_DUPLICATE);
 		note_done(&note);
 		if (i == 0)
-			set_standbys(f, "nobody");
+			db_set_standbys(f->db, f->dsn, "nobody");
 	}
-	set_standbys(f, "nobody");
+	db_set_standbys(f->db, f->dsn, "nobody");
 	note_init_quarantine(&quarantine, "n7", "could not decrypt");
 	submit(store, &quarantine);
 	db_wait(f->db, 1, SYNC_WAITING);
@@ -122,7 +110,7 @@ break_sync_wait(struct fixture *f, const char *function)
 	    function);
 	db_wait(f->db, 1, SYNC_WAITING);
 	assert_false(note_is_done(&quarantine));
-	set_standbys(f, "");
+	db_set_standbys(f->db, f->dsn, "");
 	assert_int_equal(note_wait(&quarantine), PN_STORE_QUARANTINED);
 	note_done(&quarantine);
 	pn_store_close(store, PN_SECOND_US);
@@ -299,7 +287,7 @@ test_store__timed_out_statement_is_left_to_end(void **state)
 	struct pn_store *store = store_new(f->dsn, 1, SHORT_US);
 	struct note note, queued;
 
-	set_standbys(f, "nobody");
+	db_set_standbys(f->db, f->dsn, "nobody");
 	note_init(&note, "a", 100);
 	submit(store, &note);
 	db_wait(f->db, 1, SYNC_WAITING);
@@ -312,7 +300,7 @@ test_store__timed_out_statement_is_left_to_end(void **state)
 	assert_int_equal(note.verdict, PN_STORE_UNAVAILABLE);
 	assert_int_equal(note.release_count, 0);
 	assert_int_equal(db(f->db, SYNC_WAITING), 1);
-	set_standbys(f, "");
+	db_set_standbys(f->db, f->dsn, "");
 	(void)note_wait(&note);
 	note_done(&note);
 	/* The provider's retry. */
@@ -346,7 +334,7 @@ test_store__closing_answers_everybody(void **state)
 	}
 	/* and what cannot is unavailable. */
 	store = store_new(f->dsn, 1, LONG_US);
-	set_standbys(f, "nobody");
+	db_set_standbys(f->db, f->dsn, "nobody");
 	for (int i = 0; i < COUNT; i++) {
 		(void)snprintf(trade, sizeof(trade), "u%d", i);
 		note_init(&notes[i], trade, 100);
@@ -374,7 +362,7 @@ test_store__full_queue_refuses(void **state)
 	char trade[16];
 	int taken = 0;
 
-	set_standbys(f, "nobody");
+	db_set_standbys(f->db, f->dsn, "nobody");
 	for (int i = 0; i < COUNT; i++) {
 		(void)snprintf(trade, sizeof(trade), "t%d", i);
 		note_init(&notes[i], trade, 100);

@@ -96,9 +96,9 @@ test_store__finds_keys_in_the_permanent_tier(void **state)
 	note_done(&note);
 }
 
-/* If it failed: keys of the guard, or keys in use, would leave the hot tier. */
+/* If it failed: keys in use would leave the hot tier, or expired ones stay. */
 static void
-test_store__archives_only_expired_completed_webhook_keys(void **state)
+test_store__archives_only_expired_completed_keys(void **state)
 {
 	struct store_fixture *f = *state;
 
@@ -112,7 +112,9 @@ test_store__archives_only_expired_completed_webhook_keys(void **state)
 	    "gen_random_uuid(), now(), now()),"
 	    "('t', 'notify/alipay', 'fresh', '', 'COMPLETED', NULL, now(), "
 	    "now() + interval '1 h'),"
-	    "('t', 'POST /v1/charges', 'guard', '', 'COMPLETED', NULL, now(), "
+	    "('t', 'POST /v1/charges', 'guard', '', 'FAILED', NULL, now(), "
+	    "now()),"
+	    "('t', 'POST /v1/charges', 'old', '', 'COMPLETED', NULL, now(), "
 	    "now()),"
 	    "('t', 'notify/alipay', 'old', '', 'COMPLETED', NULL, now(), "
 	    "now()),"
@@ -121,7 +123,7 @@ test_store__archives_only_expired_completed_webhook_keys(void **state)
 	assert_int_equal(
 	    db(f->db, "SELECT paynotify.archive_expired_keys(1)"), 1);
 	assert_int_equal(
-	    db(f->db, "SELECT paynotify.archive_expired_keys(500)"), 1);
+	    db(f->db, "SELECT paynotify.archive_expired_keys(500)"), 2);
 	assert_int_equal(
 	    db(f->db, "SELECT paynotify.archive_expired_keys(500)"), 0);
 	assert_int_equal(
@@ -247,7 +249,7 @@ main(void)
 	    name, store_fixture_setup, store_fixture_teardown)
 		TEST(test_store__records_once_with_evidence_and_receipts),
 		TEST(test_store__finds_keys_in_the_permanent_tier),
-		TEST(test_store__archives_only_expired_completed_webhook_keys),
+		TEST(test_store__archives_only_expired_completed_keys),
 		TEST(test_store__records_all_events_of_a_notification),
 		TEST(test_store__takes_a_notification_that_repeats_itself),
 		TEST(test_store__records_events_in_order_of_arrival),
