@@ -421,11 +421,12 @@ main(void)
 	const struct CMUnitTest tests[] = {
 #define TEST(name) \
 	cmocka_unit_test_setup_teardown(name, setup, store_fixture_teardown)
+		/* First: the line is logged once a while, and others cause it. */
+		TEST(test_retention__without_its_connection_the_rest_goes_on),
 		TEST(test_retention__drops_exactly_the_expired_months),
 		TEST(test_retention__readers_hold_up_the_drop_but_no_receiving),
 		TEST(test_retention__takes_up_what_was_interrupted),
 		TEST(test_retention__says_which_rights_it_lacks_and_goes_on),
-		TEST(test_retention__without_its_connection_the_rest_goes_on),
 		TEST(test_retention__is_one_daemons_at_a_time),
 		TEST(test_retention__does_nothing_while_another_is_at_it),
 		TEST(test_retention__tries_ever_more_rarely_behind_a_reader),
