@@ -111,6 +111,50 @@ struct pn_conf_deliver {
 	int64_t max_in_flight;            /* attempts at once, a process */
 };
 
+/* [guard]: where the gateway listens. */
+struct pn_conf_guard {
+	struct pn_conf_strings listen; /* empty: there is no gateway */
+	int64_t max_body_bytes;
+};
+
+/* What becomes of a key when it is not known whether the work was done. */
+enum pn_guard_unknown {
+	PN_GUARD_RETRY,   /* when the lease ends, the next request runs */
+	PN_GUARD_HOLD,    /* an operator decides */
+	PN_GUARD_RELEASE, /* the next request runs at once */
+};
+enum pn_guard_after_expiry { PN_GUARD_NEW, PN_GUARD_REFUSE };
+
+/* [guard NAME]: a route of the gateway. */
+struct pn_conf_guard_route {
+	char *name; /* as a tenant's */
+	struct pn_conf_place place;
+	/* "POST /v1/charges"; behind a final "/" a "*" stands for any rest,
+	 * which the upstream gets too. */
+	char *path;
+	struct pn_conf_place path_place;
+	char *upstream; /* http://host:port/path */
+	struct pn_conf_place upstream_place;
+	struct pn_conf_files ca_file; /* 0 or 1; else the system's */
+	/* Whose key it is; exactly one of the three is given. */
+	struct pn_conf_strings tenant;        /* 1 value: always this one */
+	struct pn_conf_strings tenant_header; /* 1 value: a trusted proxy's */
+	struct pn_conf_files api_keys; /* 1 file: lines of "SHA-256 tenant" */
+	int64_t timeout_us;            /* of the upstream's answer */
+	int64_t wait_us;               /* for who has the key already */
+	int64_t lease_us;              /* renewed while the upstream is asked */
+	int64_t ttl_us;                /* of an answer */
+	enum pn_guard_unknown unknown;
+	enum pn_guard_after_expiry after_expiry;
+	int64_t attempts_max; /* holders that did not come back */
+	int64_t max_in_flight;
+	int64_t max_response_bytes;
+	struct pn_conf_strings keep_header; /* of the answer, for replays */
+	/* "409", "5xx": what an upstream's status says of the work, where it is
+	 * not as usual. */
+	struct pn_conf_strings keep_status, release_status, unknown_status;
+};
+
 enum pn_sign_type { PN_SIGN_RSA2, PN_SIGN_RSA };
 enum pn_v2_sign_type { PN_V2_SIGN_MD5, PN_V2_SIGN_HMAC_SHA256 };
 
@@ -154,6 +198,9 @@ struct pn_conf {
 	size_t account_count;
 	struct pn_conf_deliver *delivers; /* sorted by name */
 	size_t deliver_count;
+	struct pn_conf_guard guard;
+	struct pn_conf_guard_route *guard_routes; /* sorted by name */
+	size_t guard_route_count;
 	const char *warnings; /* with file:line, one a line; NULL: none */
 };
 

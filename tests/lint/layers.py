@@ -13,11 +13,12 @@ CONTRACTS = {
     "event": "event",
     "conf": "conf",
     "provider": "provider",
-    "store": "deliveries handoff migrate query store",
+    "store": "claims deliveries handoff migrate query store",
     "ingest": "ingest",
     "http": "server",
     "net": "client net",
     "deliver": "deliver",
+    "guard": "guard",
     "admin": "admin",
 }
 OWNER = {name + ".h": layer for layer, names in CONTRACTS.items()

@@ -1,0 +1,186 @@
+/*
+ * What the files of src/guard share. Everything down to the flights is pure:
+ * configuration and a request in, bytes out; any thread.
+ */
+#ifndef PN_GUARD_INTERNAL_H
+#define PN_GUARD_INTERNAL_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "paynotify/arena.h"
+#include "paynotify/buf.h"
+#include "paynotify/claims.h"
+#include "paynotify/conf.h"
+#include "paynotify/guard.h"
+#include "paynotify/request.h"
+#include "paynotify/server.h"
+
+/* -- problems (problem.c) --------------------------------------------------- */
+
+/* What the gateway itself answers, as application/problem+json (RFC 9457). A
+ * row of problem.c each: type, title, status, what the client should do. */
+enum pn_problem {
+	PN_PROBLEM_NONE,
+	PN_PROBLEM_NOT_FOUND,
+	PN_PROBLEM_METHOD,
+	PN_PROBLEM_BODY_TOO_LARGE,
+	PN_PROBLEM_HEADERS_TOO_MANY,
+	PN_PROBLEM_LENGTH_AMBIGUOUS,
+	PN_PROBLEM_STOPPING,
+	PN_PROBLEM_KEY_MISSING,
+	PN_PROBLEM_KEY_EMPTY,
+	PN_PROBLEM_KEY_TOO_LONG,
+	PN_PROBLEM_KEY_REPEATED,
+	PN_PROBLEM_KEY_MALFORMED,
+	PN_PROBLEM_TENANT_MISSING, /* the header is, twice there, or no name */
+	PN_PROBLEM_TENANT_UNTRUSTED, /* not from a trusted proxy */
+	PN_PROBLEM_API_KEY,          /* missing or unknown */
+	PN_PROBLEM_MISMATCH,
+	PN_PROBLEM_IN_PROGRESS,
+	PN_PROBLEM_SET_ASIDE, /* FAILED */
+	PN_PROBLEM_EXPIRED,
+	PN_PROBLEM_DATABASE,             /* nothing was sent upstream */
+	PN_PROBLEM_UPSTREAM_UNREACHABLE, /* ditto */
+	PN_PROBLEM_UPSTREAM_TIMEOUT,
+	PN_PROBLEM_UPSTREAM_LOST,
+	PN_PROBLEM_RESPONSE_TOO_LARGE,
+	PN_PROBLEM_LEASE_LOST,
+	PN_PROBLEM_NOT_STORED,  /* the work was done; its answer is not kept */
+	PN_PROBLEM_INTERRUPTED, /* stopped while the upstream was asked */
+	PN_PROBLEM_MEMORY,
+	PN_PROBLEM_COUNT
+};
+
+/* Sets the answer: in static memory or the arena. detail: what of this case is
+ * worth telling besides the row's text; NULL or ASCII. retry_after_us: for
+ * Retry-After where the row has one, rounded up to seconds, at least 1; 0: the
+ * row's own. allow: for METHOD, "GET, POST". When memory is out, a static
+ * answer of the same status without a detail. */
+void pn_problem_answer(enum pn_problem problem, const char *detail,
+    int64_t retry_after_us, const char *allow, struct pn_arena *arena,
+    struct pn_answer *ret_answer);
+unsigned pn_problem_status(enum pn_problem problem);
+/* "key-missing": the end of its type, for logs and the README's test. */
+const char *pn_problem_name(enum pn_problem problem);
+
+/* -- routes (route.c, tenant.c) --------------------------------------------- */
+
+/* What an upstream's status says of the work. */
+enum pn_work {
+	PN_WORK_DONE,    /* kept: it is the answer */
+	PN_WORK_NOT,     /* nothing was done: the key is free */
+	PN_WORK_UNKNOWN, /* maybe */
+};
+
+enum { PN_STATUS_COUNT = 600 };
+
+struct pn_api_keys; /* digests, sorted; tenant.c */
+
+struct pn_guard_route {
+	const struct pn_conf_guard_route *conf;
+	struct pn_str text;   /* "POST /v1/charges": a scope's route */
+	struct pn_str method; /* "POST" */
+	struct pn_str path;   /* "/v1/charges"; of "/v1/x/" and "*": "/v1/x/" */
+	bool has_rest;        /* path is a prefix */
+	struct pn_claim_terms terms;
+	unsigned char work[PN_STATUS_COUNT]; /* enum pn_work by status */
+	struct pn_api_keys *api_keys;        /* NULL: tenant by other means */
+};
+
+struct pn_guard_routes {
+	struct pn_guard_route *routes; /* in the order of the configuration */
+	size_t count;
+	struct pn_arena *arena; /* their texts */
+};
+
+/* -EINVAL with file:line: two routes of one method and path, an upstream with a
+ * query, a status in two lists, a bad line of an API key file, a tenant that is
+ * given by no or several means. -ENOMEM. */
+int pn_guard_routes_open(const struct pn_conf *conf,
+    struct pn_guard_routes *ret_routes,
+    struct pn_error *ret_error) PN_MUSTCHECK;
+void pn_guard_routes_close(struct pn_guard_routes *routes);
+
+struct pn_guard_match {
+	const struct pn_guard_route *route; /* NULL: see the others */
+	bool is_safe; /* GET, HEAD, OPTIONS, TRACE to a path of a route: passes
+		       * through to its upstream; route is set */
+	bool path_known;    /* with another method: 405 */
+	struct pn_str rest; /* of the path, behind a prefix; else empty */
+};
+/* An exact path before a prefix, a longer prefix before a shorter one. */
+struct pn_guard_match pn_guard_route_find(const struct pn_guard_routes *routes,
+    struct pn_str method, struct pn_str path);
+/* "GET, HEAD, OPTIONS, POST": what may be asked of that path. data NULL: no
+ * memory. */
+struct pn_str pn_guard_route_allow(const struct pn_guard_routes *routes,
+    struct pn_str path, struct pn_arena *arena);
+enum pn_work
+pn_guard_route_work(const struct pn_guard_route *route, int status);
+
+/* Whose request it is. The tenant is in the call's arena or the route's. An API
+ * key comes as `Authorization: Bearer KEY` or `X-Api-Key: KEY`. */
+enum pn_problem pn_guard_tenant(const struct pn_guard_route *route,
+    const struct pn_call *call, struct pn_str *ret_tenant) PN_MUSTCHECK;
+
+/* Reads lines of "SHA-256-in-hex tenant" (# begins a comment). */
+int pn_api_keys_open(const struct pn_conf_file *file,
+    struct pn_api_keys **ret_keys, struct pn_error *ret_error) PN_MUSTCHECK;
+void pn_api_keys_close(struct pn_api_keys *keys);
+/* data NULL: there is no such key. In constant time for keys of one length. */
+struct pn_str
+pn_api_keys_find(const struct pn_api_keys *keys, struct pn_str api_key);
+
+/* -- keys and requests (key.c) ---------------------------------------------- */
+
+/* Idempotency-Key or X-Idempotency-Key: bare or a quoted string of RFC 8941,
+ * which is the same key. In the arena. */
+enum pn_problem pn_guard_key(const struct pn_request *request,
+    struct pn_arena *arena, struct pn_str *ret_key) PN_MUSTCHECK;
+/* SHA-256 of what makes a request another one: rest of the path, query, and the
+ * body: of JSON (by its media type, "application/json" or "...+json") the
+ * canonical form, of all else, and of what is no such JSON, the bytes. 0, or
+ * -ENOMEM. */
+int pn_guard_request_hash(const struct pn_request *request, struct pn_str rest,
+    struct pn_arena *arena,
+    unsigned char ret_hash[PN_SHA256_BYTES]) PN_MUSTCHECK;
+
+/* -- headers (head.c) -------------------------------------------------------- */
+
+struct pn_guard_forward {
+	const struct pn_guard_route *route;
+	const struct pn_call *call;
+	struct pn_str rest;
+	struct pn_str tenant,
+	    key; /* data NULL: it passes through without one */
+	int attempt;
+	const unsigned char *token;
+};
+/* "Name: value LF" lines for the upstream: end-to-end headers of the request (not
+ * those of RFC 9110 7.6.1, what Connection names, Host, Content-Length, Expect,
+ * Accept-Encoding), X-Forwarded-For and X-Forwarded-Host; and of a key
+ * Idempotency-Key, Idempotency-Attempt, Idempotency-Token and Idempotency-Tenant,
+ * of which nothing that a client says comes through. */
+void pn_guard_forward_headers(
+    const struct pn_guard_forward *forward, struct pn_buf *out);
+/* The upstream's address with rest and query behind it. */
+void pn_guard_forward_url(
+    const struct pn_guard_forward *forward, struct pn_buf *out);
+
+/* An upstream's header lines (as struct pn_client_request has them) that go on
+ * to the client, as lines: the end-to-end ones; without Content-Length, Date,
+ * and what begins with Idempotency- or is a name of a replay. */
+void pn_guard_answer_headers(struct pn_str lines, struct pn_buf *out);
+/* Of those, what is stored for replays: [guard] keep_header, if it is ASCII. */
+void pn_guard_kept_headers(const struct pn_guard_route *route,
+    struct pn_str lines, struct pn_buf *out);
+/* Lines as an answer has them, in the arena, with those of a replay (replayed)
+ * and the end of the key's life (expires_at_us; 0: no key) behind them. 0, or
+ * -ENOMEM. lines are borrowed. */
+int pn_guard_header_list(struct pn_str lines, bool replayed,
+    int64_t expires_at_us, struct pn_arena *arena,
+    struct pn_answer *ret_answer) PN_MUSTCHECK;
+
+#endif
