@@ -1,6 +1,6 @@
 /*
- * A command table for the tests: the real one stands beside main() in
- * src/cmd/paynotifyctl.c. One command with every kind of option.
+ * A command table for the tests: the real one is in src/cmd/ctl_commands.c. One
+ * command with every kind of option.
  */
 #include "ctl.h"
 
