@@ -151,7 +151,7 @@ struct pn_conf_guard_route {
 	int64_t max_response_bytes;
 	struct pn_conf_strings keep_header; /* of the answer, for replays */
 	/* "409", "5xx": what an upstream's status says of the work, where it is
-	 * not as usual. */
+	 * not as usual. Whether they contradict each other is not looked at. */
 	struct pn_conf_strings keep_status, release_status, unknown_status;
 };
 
@@ -208,8 +208,9 @@ struct pn_conf {
  * file:line in the text: one error a line, as many as fit, the number of the
  * others in the last. only_account NULL: all; "alipay/shop1": only that
  * section is checked and its files read (`verify` needs no more); other
- * sections, also [deliver], are still parsed for unknown keys. What is allowed
- * but hardly meant is told in ret_conf's warnings, for the program to log. */
+ * sections, also [deliver] and [guard], are still parsed for unknown keys. What
+ * is allowed but hardly meant is told in ret_conf's warnings, for the program to
+ * log. */
 int pn_conf_load(const char *path, const char *only_account,
     struct pn_conf **ret_conf, struct pn_error *ret_error) PN_MUSTCHECK;
 void pn_conf_free(struct pn_conf *conf);
@@ -226,10 +227,12 @@ pn_conf_cidrs_match(const struct pn_conf_cidrs *cidrs, struct pn_str address);
 
 /* The option table, for the sample file, the man page and its test. */
 struct pn_conf_option_doc {
-	const char *section; /* "server", "alipay", ... */
+	const char *section; /* "server", "alipay", "guard NAME", ... */
 	const char *key;
 	const char *type;          /* "duration", "file", ... */
-	const char *default_value; /* NULL: none */
+	const char *default_value; /* NULL: none, or several */
+	/* Of a list that has several, NULL-terminated; else NULL. */
+	const char *const *default_values;
 	bool repeatable, required;
 	const char *doc;
 };

@@ -69,6 +69,8 @@ enum {
 	PN_IN_FLIGHT_MAX = 1024,        /* attempts of one endpoint */
 	PN_URL_BYTES_MAX = 2048,        /* of an endpoint */
 
+	PN_GUARD_ROUTES_MAX = 64, /* [guard NAME] sections */
+
 	/* The server. */
 	PN_CONNECTIONS_MAX = 65536,
 	PN_LISTEN_MAX = 8,

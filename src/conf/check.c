@@ -1,7 +1,7 @@
 /*
- * What the options of an account or an endpoint must be together, beyond what
- * each row of the option table says of its own option. Run on sections whose
- * options were all right, so that one slip is told once.
+ * What the options of a section must be together, beyond what each row of the
+ * option table says of its own option. Run on sections whose options were all
+ * right, so that one slip is told once.
  */
 #include "conf_internal.h"
 
@@ -107,4 +107,66 @@ conf_check_deliver(struct conf_load *load, const struct conf_section *section)
 		    " can read the events; use https:// unless the network is"
 		    " yours alone",
 		    section->title);
+}
+
+void
+conf_check_guard_route(
+    struct conf_load *load, const struct conf_section *section)
+{
+	const struct pn_conf_guard_route *route = section->base;
+	size_t means = route->tenant.count + route->tenant_header.count +
+		       route->api_keys.count;
+
+	if (means == 0)
+		conf_fail(load, section->place,
+		    "[%s] whose keys are they? tenant, tenant_header or"
+		    " api_keys is required",
+		    section->title);
+	else if (means > 1)
+		conf_fail(load, section->place,
+		    "[%s] only one of tenant, tenant_header and api_keys may"
+		    " say whose a key is",
+		    section->title);
+	if (conf_url_is_exposed(pn_str_from(route->upstream)))
+		conf_warn(load, route->upstream_place,
+		    "[%s] upstream is http:// to another host: everyone on the"
+		    " way can read and change requests and answers; use"
+		    " https:// unless the network is yours alone",
+		    section->title);
+}
+
+/* NULL when there is none. */
+static const struct conf_section *
+section_find(const struct conf_load *load, const char *kind)
+{
+	for (size_t i = 0; i < load->section_count; i++)
+		if (strcmp(load->sections[i].kind->section, kind) == 0)
+			return &load->sections[i];
+	return NULL;
+}
+
+void
+conf_check_whole(struct conf_load *load)
+{
+	const struct pn_conf *conf = load->conf;
+	const struct pn_conf_guard_route *routes = conf->guard_routes;
+	const struct conf_section *guard = section_find(load, "guard");
+
+	/* Told once, whatever the number of routes. */
+	if (conf->guard_route_count > 0 && guard == NULL)
+		conf_fail(load, routes[0].place,
+		    "[guard %s] is served nowhere: add a section [guard]",
+		    routes[0].name);
+	if (conf->guard_route_count == 0 && guard != NULL)
+		conf_warn(load, guard->place,
+		    "[guard] has no route: add a section such as"
+		    " [guard charges], or take it out");
+	for (size_t i = 0; i < conf->guard_route_count; i++)
+		if (routes[i].tenant_header.count > 0 &&
+		    conf->server.trusted_proxies.count == 0)
+			conf_warn(load, routes[i].tenant_header.places[0],
+			    "[guard %s] tenant_header is believed of trusted"
+			    " proxies only, and [server] trusted_proxies is"
+			    " none",
+			    routes[i].name);
 }

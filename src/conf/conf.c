@@ -5,8 +5,8 @@
  *
  * Invariants of a loaded configuration: all strings and arrays live in its
  * arena; accounts are sorted by provider and tenant, each pair once, endpoints
- * by name; every required option is there; every file was readable, and safe
- * from others.
+ * and routes by name; every required option is there; every file was readable,
+ * and safe from others.
  *
  * It deliberately does not look into keys and certificates: what is in a file
  * is the provider's to judge.
@@ -65,6 +65,8 @@ pn_conf_free(struct pn_conf *conf)
 		base_done(conf->accounts[i].provider, &conf->accounts[i]);
 	for (size_t i = 0; i < conf->deliver_count; i++)
 		base_done("deliver", &conf->delivers[i]);
+	for (size_t i = 0; i < conf->guard_route_count; i++)
+		base_done("guard NAME", &conf->guard_routes[i]);
 	pn_arena_free(owner->arena);
 	free(owner);
 }
@@ -106,24 +108,35 @@ pn_conf_account_find(
 	    sizeof(wanted), account_compare);
 }
 
+/* Another section of the same first word has that option: no slip. */
+static bool
+is_of_sibling(const struct conf_kind *kind, const struct conf_option *option)
+{
+	return pn_str_starts(pn_str_from(option->section), kind->name);
+}
+
 static void
 unknown_key(struct conf_load *load, const struct conf_section *section,
     const struct conf_item *item)
 {
+	const struct conf_kind *kind = section->kind;
 	const char *names[KEYS_MAX], *near, *elsewhere = NULL;
+	bool sibling = false;
 	size_t count = 0;
 
 	for (size_t i = 0; i < pn_conf_option_count(); i++) {
 		const struct conf_option *option = conf_option_at(i);
 
 		assert(count < KEYS_MAX);
-		if (strcmp(option->section, section->kind->name) == 0)
+		if (strcmp(option->section, kind->section) == 0) {
 			names[count++] = option->key;
-		else if (strcmp(option->key, item->key) == 0)
+		} else if (!sibling && strcmp(option->key, item->key) == 0) {
 			elsewhere = option->section;
+			sibling = is_of_sibling(kind, option);
+		}
 	}
 	near = conf_nearest(item->key, names, count);
-	if (near != NULL)
+	if (near != NULL && !sibling)
 		conf_fail(load, item->place,
 		    "[%s] unknown option \"%s\"; did you mean \"%s\"?",
 		    section->title, item->key, near);
@@ -142,48 +155,54 @@ item_apply(struct conf_load *load, const struct conf_item *item)
 	struct conf_section *section = &load->sections[item->section];
 	size_t index = conf_option_find(section->kind, item->key);
 	const struct conf_option *option;
-	uint64_t bit;
 
 	if (index == pn_conf_option_count()) {
 		unknown_key(load, section, item);
 		return;
 	}
 	option = conf_option_at(index);
-	bit = UINT64_C(1) << index;
-	if ((section->given & bit) != 0 &&
-	    (option->flags & CONF_REPEATABLE) == 0) {
+	if (section->given[index] && (option->flags & CONF_REPEATABLE) == 0) {
 		conf_fail(load, item->place, "[%s] %s is given twice",
 		    section->title, option->key);
 		return;
 	}
-	section->given |= bit;
+	section->given[index] = true;
 	if (section->base != NULL && conf_value_set(load, option, section->base,
 					 item->place, item->value) != 0)
 		section->wrong = true;
+}
+
+static void
+default_set(struct conf_load *load, const struct conf_option *option,
+    void *base, const char *value)
+{
+	const struct pn_conf_place nowhere = { "default", 0 };
+	int r = conf_value_set(load, option, base, nowhere, value);
+
+	assert(r == 0 || load->memory_out);
 }
 
 /* Defaults of what was not given, and what must be given. */
 static void
 section_complete(struct conf_load *load, struct conf_section *section)
 {
-	const struct pn_conf_place nowhere = { "default", 0 };
-
 	for (size_t i = 0; i < pn_conf_option_count(); i++) {
 		const struct conf_option *option = conf_option_at(i);
-		int r;
+		const char *const *defaults = conf_option_defaults(option);
 
-		if (strcmp(option->section, section->kind->name) != 0 ||
-		    (section->given & (UINT64_C(1) << i)) != 0)
+		if (strcmp(option->section, section->kind->section) != 0 ||
+		    section->given[i])
 			continue;
 		if ((option->flags & CONF_REQUIRED) != 0) {
 			conf_fail(load, section->place, "[%s] %s is required",
 			    section->title, option->key);
 			section->wrong = true;
 		} else if (option->default_value != NULL) {
-			r = conf_value_set(load, option, section->base, nowhere,
-			    option->default_value);
-			assert(r == 0 || load->memory_out);
+			default_set(
+			    load, option, section->base, option->default_value);
 		}
+		for (size_t j = 0; defaults != NULL && defaults[j] != NULL; j++)
+			default_set(load, option, section->base, defaults[j]);
 	}
 	if (!section->wrong && section->kind->check != NULL)
 		section->kind->check(load, section);
@@ -231,6 +250,8 @@ apply(struct conf_load *load, const char *only_account)
 		if (load->sections[i].base != NULL)
 			section_complete(load, &load->sections[i]);
 	absent_complete(load);
+	if (only_account == NULL)
+		conf_check_whole(load);
 	return load->memory_out ? -ENOMEM : 0;
 }
 

@@ -18,9 +18,9 @@ struct conf_section {
 	const char *name;  /* "shop1"; NULL for a single one */
 	const char *title; /* "alipay shop1" */
 	struct pn_conf_place place;
-	uint64_t given; /* one bit an option: it stands here */
-	bool wrong;     /* an option was refused: relations are not checked */
-	void *base;     /* what the offsets count from; NULL: not wanted */
+	bool given[CONF_ROWS_MAX]; /* by option: it stands here */
+	bool wrong; /* an option was refused: relations are not checked */
+	void *base; /* what the offsets count from; NULL: not wanted */
 };
 
 struct conf_item {
@@ -111,9 +111,20 @@ void
 conf_check_wechat(struct conf_load *load, const struct conf_section *section);
 void
 conf_check_deliver(struct conf_load *load, const struct conf_section *section);
+void conf_check_guard_route(
+    struct conf_load *load, const struct conf_section *section);
+/* What sections must be together, when each is complete. */
+void conf_check_whole(struct conf_load *load);
 
-/* url.c: what is wrong with a URL that events are to be sent to, as the end of
- * a sentence that begins with it; NULL: nothing. */
+/* http.c: words of HTTP that options are made of. */
+/* What is wrong with "POST /v1/charges", as the end of a sentence that begins
+ * with it; NULL: nothing. */
+const char *conf_route_fault(struct pn_str text);
+bool conf_header_is_valid(struct pn_str name);
+bool conf_status_is_valid(struct pn_str text);
+
+/* url.c: what is wrong with a URL that something is to be sent to, as the end
+ * of a sentence that begins with it; NULL: nothing. */
 const char *conf_url_fault(struct pn_str text);
 /* Of a URL without a fault: others can read what is sent to it. */
 bool conf_url_is_exposed(struct pn_str text);

@@ -347,6 +347,12 @@ conf_list_add(struct conf_load *load, const struct conf_option *option,
 	case CONF_EVENT:
 		return word_add(&list, data, event_is_valid,
 		    "a type such as payment.succeeded or payment.*");
+	case CONF_HEADER:
+		return word_add(&list, data, conf_header_is_valid,
+		    "the name of one header");
+	case CONF_STATUS:
+		return word_add(&list, data, conf_status_is_valid,
+		    "a status such as 503 (200 to 599) or 5xx (2xx to 5xx)");
 	case CONF_LISTEN: return listen_add(&list, data);
 	case CONF_CIDR: return cidr_add(&list, data);
 	case CONF_FILE:

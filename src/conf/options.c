@@ -5,7 +5,7 @@
  * same. A new option is a row here and a member in conf.h.
  *
  * A default is text, as an operator would write it, and goes through the same
- * parser: what is documented is what is done.
+ * parser: what is documented is what is done. A list may have several.
  */
 #include "conf_internal.h"
 
@@ -17,6 +17,8 @@
 #define RETENTION(member) offsetof(struct pn_conf, retention.member)
 #define ACCOUNT(member)   offsetof(struct pn_conf_account, member)
 #define DELIVER(member)   offsetof(struct pn_conf_deliver, member)
+#define GUARD(member)     offsetof(struct pn_conf, guard.member)
+#define ROUTE(member)     offsetof(struct pn_conf_guard_route, member)
 
 #define SECOND_US      INT64_C(1000000)
 #define MINUTE_US      (60 * SECOND_US)
@@ -31,22 +33,32 @@ enum {
 	BODY_BYTES_MIN = 1024, /* below the smallest real notification */
 	WECHAT_KEY_BYTES = 32,
 	WEBHOOK_SECRET_BYTES_MAX = 1024, /* a usual one has 50 */
+	RESPONSE_BYTES_MIN = 1024,
+	RESPONSE_BYTES_MAX = 8 << 20, /* a row of the database holds it */
 };
 
 static const struct conf_kind kinds[] = {
-	{ .name = "server" },
-	{ .name = "admin", .optional = true },
-	{ .name = "database" },
-	{ .name = "retention" },
+	{ .name = "server", .section = "server" },
+	{ .name = "admin", .section = "admin", .optional = true },
+	{ .name = "database", .section = "database" },
+	{ .name = "retention", .section = "retention" },
 	{ .name = "alipay",
+	    .section = "alipay",
 	    .family = CONF_ACCOUNT,
 	    .check = conf_check_alipay },
 	{ .name = "wechat",
+	    .section = "wechat",
 	    .family = CONF_ACCOUNT,
 	    .check = conf_check_wechat },
 	{ .name = "deliver",
+	    .section = "deliver",
 	    .family = CONF_ENDPOINT,
 	    .check = conf_check_deliver },
+	{ .name = "guard", .section = "guard", .optional = true },
+	{ .name = "guard",
+	    .section = "guard NAME",
+	    .family = CONF_GUARDED,
+	    .check = conf_check_guard_route },
 };
 
 static const char *const sign_types[] = {
@@ -60,6 +72,23 @@ static const char *const v2_sign_types[] = {
 	[PN_V2_SIGN_HMAC_SHA256] = "HMAC-SHA256",
 	NULL,
 };
+
+static const char *const unknown_words[] = {
+	[PN_GUARD_RETRY] = "retry",
+	[PN_GUARD_HOLD] = "hold",
+	[PN_GUARD_RELEASE] = "release",
+	NULL,
+};
+
+static const char *const after_expiry_words[] = {
+	[PN_GUARD_NEW] = "new",
+	[PN_GUARD_REFUSE] = "refuse",
+	NULL,
+};
+
+/* What a client cannot read the body without, or goes on with. */
+static const char *const keep_headers[] = { "Content-Type", "Content-Language",
+	"Content-Encoding", "Location", "ETag", "Link", NULL };
 
 /* clang-format off */
 static const struct conf_option options[] = {
@@ -231,6 +260,89 @@ static const struct conf_option options[] = {
 	{ "deliver", "max_in_flight", CONF_NUMBER, 0, DELIVER(max_in_flight),
 	  1, PN_IN_FLIGHT_MAX, NULL, "64",
 	  "attempts at the same time, of each process" },
+
+	{ "guard", "listen", CONF_LISTEN, CONF_REPEATABLE, GUARD(listen),
+	  1, PN_LISTEN_MAX, NULL, "127.0.0.1:8602",
+	  "where the gateway is served: host:port, [::]:port or unix:/path;"
+	  " without [guard], nowhere" },
+	{ "guard", "max_body", CONF_SIZE, 0, GUARD(max_body_bytes),
+	  BODY_BYTES_MIN, PN_BODY_BYTES_MAX, NULL, "1m",
+	  "the longest body of a request; a longer one is answered 413" },
+
+	{ "guard NAME", "path", CONF_ROUTE, CONF_REQUIRED, ROUTE(path),
+	  1, PN_CONF_LINE_BYTES_MAX, NULL, NULL,
+	  "what is guarded: POST, PUT, PATCH or DELETE, a blank and a path;"
+	  " /* at its end stands for any rest" },
+	{ "guard NAME", "upstream", CONF_URL, CONF_REQUIRED, ROUTE(upstream),
+	  1, PN_CONF_LINE_BYTES_MAX, NULL, NULL,
+	  "where it is done: http://host:port/path; of a path with /* the rest"
+	  " is put behind it" },
+	{ "guard NAME", "ca_file", CONF_FILE, 0, ROUTE(ca_file),
+	  1, PN_CA_FILE_BYTES_MAX, NULL, NULL,
+	  "a PEM file with the authorities that the upstream's certificate is"
+	  " checked against; without it the system's" },
+	{ "guard NAME", "tenant", CONF_TENANT, 0, ROUTE(tenant),
+	  1, 1, NULL, NULL,
+	  "whose the keys are: always this tenant's; one of tenant,"
+	  " tenant_header and api_keys is required" },
+	{ "guard NAME", "tenant_header", CONF_HEADER, 0, ROUTE(tenant_header),
+	  1, 1, NULL, NULL,
+	  "whose the keys are: the header that names the tenant, believed of"
+	  " [server] trusted_proxies only" },
+	{ "guard NAME", "api_keys", CONF_FILE, 0, ROUTE(api_keys),
+	  1, PN_CA_FILE_BYTES_MAX, NULL, NULL,
+	  "whose the keys are: a file with a line an API key, its SHA-256 in"
+	  " hex and its tenant" },
+	{ "guard NAME", "timeout", CONF_DURATION, 0, ROUTE(timeout_us),
+	  100 * MILLISECOND_US, 10 * MINUTE_US, NULL, "30s",
+	  "the upstream must have answered by then, or it is unknown whether"
+	  " the work was done" },
+	{ "guard NAME", "wait", CONF_DURATION, 0, ROUTE(wait_us),
+	  0, 5 * MINUTE_US, NULL, "10s",
+	  "how long a request waits for the answer to the same one before it;"
+	  " then 409" },
+	{ "guard NAME", "lease", CONF_DURATION, 0, ROUTE(lease_us),
+	  SECOND_US, HOUR_US, NULL, "30s",
+	  "how long the key of a process that died stays taken" },
+	{ "guard NAME", "ttl", CONF_DURATION, 0, ROUTE(ttl_us),
+	  SECOND_US, 400 * DAY_US, NULL, "24h",
+	  "how long an answer is kept and replayed" },
+	{ "guard NAME", "unknown", CONF_WORD, 0, ROUTE(unknown),
+	  0, PN_GUARD_RELEASE, unknown_words, "retry",
+	  "when it is unknown whether the work was done: retry (at the lease's"
+	  " end), hold (for an operator) or release (at once)" },
+	{ "guard NAME", "after_expiry", CONF_WORD, 0, ROUTE(after_expiry),
+	  0, PN_GUARD_REFUSE, after_expiry_words, "new",
+	  "a key that comes again past its ttl: new (the work is done again)"
+	  " or refuse (422)" },
+	{ "guard NAME", "attempts_max", CONF_NUMBER, 0, ROUTE(attempts_max),
+	  1, 1000, NULL, "10",
+	  "attempts of one key that may end without a known outcome before it"
+	  " is held for an operator" },
+	{ "guard NAME", "max_in_flight", CONF_NUMBER, 0, ROUTE(max_in_flight),
+	  1, PN_IN_FLIGHT_MAX, NULL, "256",
+	  "requests to the upstream at the same time, of each process" },
+	{ "guard NAME", "max_response", CONF_SIZE, 0, ROUTE(max_response_bytes),
+	  RESPONSE_BYTES_MIN, RESPONSE_BYTES_MAX, NULL, "1m",
+	  "the longest body of an answer; of a longer one the outcome is"
+	  " unknown" },
+	{ "guard NAME", "keep_header", CONF_HEADER, CONF_REPEATABLE,
+	  ROUTE(keep_header),
+	  1, PN_CONF_REPEAT_MAX, keep_headers, NULL,
+	  "a header of the answer that replays have too; one that is given"
+	  " replaces all defaults" },
+	{ "guard NAME", "keep_status", CONF_STATUS, CONF_REPEATABLE,
+	  ROUTE(keep_status),
+	  1, PN_CONF_REPEAT_MAX, NULL, NULL,
+	  "a status (503 or 5xx) that is an answer to be kept and replayed" },
+	{ "guard NAME", "release_status", CONF_STATUS, CONF_REPEATABLE,
+	  ROUTE(release_status),
+	  1, PN_CONF_REPEAT_MAX, NULL, NULL,
+	  "a status that says that nothing was done: the key is free" },
+	{ "guard NAME", "unknown_status", CONF_STATUS, CONF_REPEATABLE,
+	  ROUTE(unknown_status),
+	  1, PN_CONF_REPEAT_MAX, NULL, NULL,
+	  "a status that leaves it unknown whether the work was done" },
 };
 /* clang-format on */
 
@@ -244,9 +356,12 @@ static const char *const type_names[CONF_TYPE_COUNT] = {
 	[CONF_WORD] = "word",
 	[CONF_DSN] = "text",
 	[CONF_URL] = "url",
+	[CONF_ROUTE] = "method and path",
 	[CONF_ID] = "id",
 	[CONF_TENANT] = "tenant",
 	[CONF_EVENT] = "event type",
+	[CONF_HEADER] = "header",
+	[CONF_STATUS] = "status",
 	[CONF_LISTEN] = "address",
 	[CONF_CIDR] = "address block",
 	[CONF_FILE] = "file",
@@ -254,7 +369,8 @@ static const char *const type_names[CONF_TYPE_COUNT] = {
 	[CONF_SECRET_FILE] = "secret file",
 };
 
-static_assert(PN_COUNT(options) <= 64, "conf_section.given has a bit each");
+static_assert(PN_COUNT(options) <= CONF_ROWS_MAX,
+    "conf_section.given has an element each");
 
 const struct conf_option *
 conf_option_at(size_t index)
@@ -263,11 +379,17 @@ conf_option_at(size_t index)
 	return &options[index];
 }
 
+const char *const *
+conf_option_defaults(const struct conf_option *option)
+{
+	return option->type == CONF_WORD ? NULL : option->words;
+}
+
 size_t
 conf_option_find(const struct conf_kind *kind, const char *key)
 {
 	for (size_t i = 0; i < PN_COUNT(options); i++)
-		if (strcmp(options[i].section, kind->name) == 0 &&
+		if (strcmp(options[i].section, kind->section) == 0 &&
 		    strcmp(options[i].key, key) == 0)
 			return i;
 	return PN_COUNT(options);
@@ -302,6 +424,7 @@ pn_conf_option_doc(size_t index)
 		.key = option->key,
 		.type = conf_type_name(option->type),
 		.default_value = option->default_value,
+		.default_values = conf_option_defaults(option),
 		.repeatable = (option->flags & CONF_REPEATABLE) != 0,
 		.required = (option->flags & CONF_REQUIRED) != 0,
 		.doc = option->doc,

@@ -20,9 +20,12 @@ enum conf_type {
 	CONF_WORD,     /* an enum; one of option.words */
 	CONF_DSN,      /* struct conf_text; what is in it is libpq's affair */
 	CONF_URL,      /* struct conf_text */
+	CONF_ROUTE,    /* struct conf_text: a method and a path */
 	CONF_ID,       /* struct pn_conf_strings */
 	CONF_TENANT,   /* struct pn_conf_strings */
 	CONF_EVENT,    /* struct pn_conf_strings: types of events */
+	CONF_HEADER,   /* struct pn_conf_strings: names of header fields */
+	CONF_STATUS,   /* struct pn_conf_strings: "503", "5xx" */
 	CONF_LISTEN,   /* struct pn_conf_strings */
 	CONF_CIDR,     /* struct pn_conf_cidrs */
 	CONF_FILE,     /* struct pn_conf_files, public */
@@ -45,6 +48,12 @@ static_assert(offsetof(struct pn_conf_database, dsn_place) -
 		      offsetof(struct conf_text, place) &&
 		  offsetof(struct pn_conf_deliver, url_place) -
 			  offsetof(struct pn_conf_deliver, url) ==
+		      offsetof(struct conf_text, place) &&
+		  offsetof(struct pn_conf_guard_route, path_place) -
+			  offsetof(struct pn_conf_guard_route, path) ==
+		      offsetof(struct conf_text, place) &&
+		  offsetof(struct pn_conf_guard_route, upstream_place) -
+			  offsetof(struct pn_conf_guard_route, upstream) ==
 		      offsetof(struct conf_text, place),
     "a place stands behind its text");
 
@@ -55,12 +64,14 @@ enum conf_flags {
 
 /* One row an option: everything about it that is not code. */
 struct conf_option {
-	const char *section, *key;
+	const char *section, *key; /* section: as of its kind */
 	enum conf_type type;
 	unsigned flags;
-	size_t offset;             /* in what the section becomes */
-	int64_t min, max;          /* of the number; of the bytes of a file */
-	const char *const *words;  /* CONF_WORD: by value, NULL-terminated */
+	size_t offset;    /* in what the section becomes */
+	int64_t min, max; /* of the number; of the bytes of a file */
+	/* CONF_WORD: the words by value; a list: its defaults, if they are
+	 * several. NULL-terminated. */
+	const char *const *words;
 	const char *default_value; /* NULL: none */
 	const char *doc;
 };
@@ -73,12 +84,15 @@ enum conf_family {
 	CONF_SINGLE,   /* "[server]": members of struct pn_conf */
 	CONF_ACCOUNT,  /* "[alipay shop1]": a struct pn_conf_account */
 	CONF_ENDPOINT, /* "[deliver app]": a struct pn_conf_deliver */
+	CONF_GUARDED,  /* "[guard charges]": a struct pn_conf_guard_route */
 	CONF_FAMILY_COUNT
 };
 
 /* One row a kind of section. */
 struct conf_kind {
-	const char *name;
+	const char *name;    /* the first word; [guard] and [guard NAME] share
+			      * one, the second tells them apart */
+	const char *section; /* what its options' rows call it */
 	enum conf_family family;
 	bool optional; /* no section, no defaults */
 	/* Relations between options; NULL: there are none. */
@@ -86,7 +100,12 @@ struct conf_kind {
 	    struct conf_load *load, const struct conf_section *section);
 };
 
+/* A bound of the number of rows, for arrays of one element a row. */
+enum { CONF_ROWS_MAX = 96 };
+
 const struct conf_option *conf_option_at(size_t index);
+/* The defaults of a list that has several, NULL-terminated; else NULL. */
+const char *const *conf_option_defaults(const struct conf_option *option);
 size_t conf_option_find(const struct conf_kind *kind, const char *key);
 const struct conf_kind *conf_kind_at(size_t index); /* NULL at the end */
 const char *conf_type_name(enum conf_type type);

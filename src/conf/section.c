@@ -1,6 +1,7 @@
 /*
  * Sections: "[server]", of which there is one, or "[alipay shop1]" and
- * "[deliver app]", of which there are many, told apart by name. A section is
+ * "[deliver app]", of which there are many, told apart by name. "[guard]" and
+ * "[guard charges]" are two kinds that share the first word. A section is
  * noted even if no option follows, since the INI library tells only of
  * options, and an empty account must be an error and not nothing.
  *
@@ -49,6 +50,19 @@ endpoint_place(struct conf_load *load, const struct conf_section *section)
 	return endpoint;
 }
 
+static void *
+guard_route_place(struct conf_load *load, const struct conf_section *section)
+{
+	struct pn_conf *conf = load->conf;
+	struct pn_conf_guard_route *route;
+
+	assert(conf->guard_route_count < load->family_counts[CONF_GUARDED]);
+	route = &conf->guard_routes[conf->guard_route_count++];
+	route->name = conf_copy(load, pn_str_from(section->name));
+	route->place = section->place;
+	return route;
+}
+
 /* One row a family. */
 static const struct {
 	const char *what;    /* the second word is; NULL: there is none */
@@ -63,6 +77,8 @@ static const struct {
 	    account_place },
 	[CONF_ENDPOINT] = { "endpoint", "app", PN_ENDPOINTS_MAX,
 	    endpoint_place },
+	[CONF_GUARDED] = { "route", "charges", PN_GUARD_ROUTES_MAX,
+	    guard_route_place },
 };
 
 static bool
@@ -86,22 +102,28 @@ conf_name_is_valid(struct pn_str name)
 	return true;
 }
 
-/* NULL after telling why. */
+/* Of two kinds with one first word the one that a second word, or none, is
+ * right for. NULL after telling why. */
 static const struct conf_kind *
-kind_find(
-    struct conf_load *load, struct pn_conf_place place, struct pn_str name)
+kind_find(struct conf_load *load, struct pn_conf_place place,
+    struct pn_str name, bool has_second)
 {
 	const char *names[KINDS_MAX];
-	const struct conf_kind *kind;
+	const struct conf_kind *kind, *found = NULL;
 	const char *near, *text;
 	size_t count = 0;
 
 	for (; (kind = conf_kind_at(count)) != NULL; count++) {
+		bool takes_second = families[kind->family].what != NULL;
+
 		assert(count < KINDS_MAX);
-		if (pn_str_is(name, kind->name))
-			return kind;
+		if (pn_str_is(name, kind->name) &&
+		    (found == NULL || takes_second == has_second))
+			found = kind;
 		names[count] = kind->name;
 	}
+	if (found != NULL)
+		return found;
 	text = conf_copy(load, name);
 	if (text == NULL)
 		return NULL;
@@ -177,13 +199,13 @@ conf_section_add(
 			word.len = i;
 			break;
 		}
-	kind = kind_find(load, place, word);
+	kind = kind_find(load, place, word, name.len > 0);
 	if (kind == NULL || !name_check(load, place, kind, name))
 		return CONF_NO_SECTION;
 	count = &load->family_counts[kind->family];
 	if (*count == families[kind->family].max) {
 		conf_fail(load, place, "more than %zu sections such as [%s]",
-		    *count, kind->name);
+		    *count, kind->section);
 		return CONF_NO_SECTION;
 	}
 	sections = conf_grow(load, load->sections, load->section_count,
@@ -225,7 +247,10 @@ conf_sections_place(struct conf_load *load, const char *only)
 	    (load->family_counts[CONF_ACCOUNT] + 1) * sizeof(*conf->accounts));
 	conf->delivers = conf_alloc(load,
 	    (load->family_counts[CONF_ENDPOINT] + 1) * sizeof(*conf->delivers));
-	if (sorted == NULL || conf->accounts == NULL || conf->delivers == NULL)
+	conf->guard_routes =
+	    conf_alloc(load, (load->family_counts[CONF_GUARDED] + 1) *
+				 sizeof(*conf->guard_routes));
+	if (load->memory_out)
 		return -ENOMEM;
 	for (size_t i = 0; i < count; i++)
 		sorted[i] = &load->sections[i];

@@ -1,5 +1,5 @@
 /*
- * URLs that events are sent to. What is refused here is what would fail or leak
+ * URLs that something is sent to. What is refused here is what would fail or leak
  * at every attempt: another scheme, no host, a password that would stand in
  * lists and logs, a fragment that is never sent. Whether the host exists is
  * for the attempt to find out.

@@ -21,7 +21,9 @@ struct target {
 };
 
 static_assert(sizeof(enum pn_sign_type) == sizeof(unsigned) &&
-		  sizeof(enum pn_v2_sign_type) == sizeof(unsigned),
+		  sizeof(enum pn_v2_sign_type) == sizeof(unsigned) &&
+		  sizeof(enum pn_guard_unknown) == sizeof(unsigned) &&
+		  sizeof(enum pn_guard_after_expiry) == sizeof(unsigned),
     "a word is stored as unsigned, whatever the enum");
 
 static int
@@ -71,6 +73,8 @@ duration_text(const struct target *target, int64_t us)
 	};
 	size_t i = 0;
 
+	if (us == 0) /* whole in all of them */
+		return PN_STR("0s");
 	while (i < PN_COUNT(units) - 1 && us % units[i].us != 0)
 		i++;
 	return pn_arena_printf(target->load->arena, "%lld%s",
@@ -228,6 +232,25 @@ set_url(const struct target *target)
 	return 0;
 }
 
+static int
+set_route(const struct target *target)
+{
+	struct conf_text route = { .place = target->place };
+	const char *fault = conf_route_fault(target->text);
+
+	if (fault != NULL) {
+		conf_fail(target->load, target->place,
+		    "%s: \"" PN_STR_FMT "\" %s", target->option->key,
+		    PN_STR_ARG(target->text), fault);
+		return 1;
+	}
+	route.text = conf_copy(target->load, target->text);
+	if (route.text == NULL)
+		return 1;
+	memcpy(target->data, &route, sizeof(route));
+	return 0;
+}
+
 int
 conf_value_set(struct conf_load *load, const struct conf_option *option,
     void *base, struct pn_conf_place place, const char *value)
@@ -250,9 +273,12 @@ conf_value_set(struct conf_load *load, const struct conf_option *option,
 	case CONF_WORD: return set_word(&target);
 	case CONF_DSN: return set_dsn(&target);
 	case CONF_URL: return set_url(&target);
+	case CONF_ROUTE: return set_route(&target);
 	case CONF_ID:
 	case CONF_TENANT:
 	case CONF_EVENT:
+	case CONF_HEADER:
+	case CONF_STATUS:
 	case CONF_LISTEN:
 	case CONF_CIDR:
 	case CONF_FILE:

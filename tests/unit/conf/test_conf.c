@@ -152,7 +152,7 @@ test_conf__errors_say_file_line_and_what_was_meant(void **state)
 		{ "[sever]\n", "main.conf:1: unknown section \"sever\"; did"
 			       " you mean \"server\"?" },
 		{ "[Server]\n", "did you mean \"server\"?" },
-		{ "[guard charges]\n", "main.conf:1: unknown section" },
+		{ "[refunds charges]\n", "main.conf:1: unknown section" },
 		{ "[server]\norder_check = off\n", "unknown option" },
 		{ "[server x]\n", "takes no second word" },
 		{ "[alipay]\n", "needs the tenant's name" },
@@ -427,6 +427,9 @@ section_text(const char *section)
 		return "[wechat a]\nmchid = 1\napi_v2_key_file = v2\n";
 	if (strcmp(section, "deliver") == 0)
 		return "[deliver a]\nurl = https://a/\nsecret_file = v2\n";
+	if (strcmp(section, "guard NAME") == 0)
+		return "[guard]\n[guard a]\npath = POST /a\ntenant = a\n"
+		       "upstream = https://a/\n";
 	return NULL;
 }
 
