@@ -13,7 +13,7 @@ CONTRACTS = {
     "event": "event",
     "conf": "conf",
     "provider": "provider",
-    "store": "claims deliveries handoff migrate query store",
+    "store": "claims deliveries guard_keys handoff migrate query store",
     "ingest": "ingest",
     "http": "server",
     "net": "client net",
