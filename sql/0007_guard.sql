@@ -23,11 +23,13 @@
 -- its end (lock_timeout is the caller's), and then sees what became of it. It
 -- also puts the janitor off, which moves no key beside it: see 0002.
 
--- NULL for webhook keys, so that their rows are not a byte longer.
+-- NULL for webhook keys, so that their rows are not a byte longer. settled_by:
+-- the token under which the gateway settled the key last (0008).
 ALTER TABLE paynotify.idempotency_keys
 	ADD COLUMN attempts integer,
 	ADD COLUMN crashes integer,
-	ADD COLUMN reason text COLLATE "C";
+	ADD COLUMN reason text COLLATE "C",
+	ADD COLUMN settled_by uuid;
 ALTER TABLE paynotify.idempotency_archive ADD COLUMN attempts integer;
 
 -- For keys list and show. No index of its own: each would cost every webhook,
@@ -54,27 +56,48 @@ CREATE TABLE paynotify.guard_actions (
 -- claim or forget those could have an event recorded twice or not at all. A
 -- line feed ends the route in the digest of the archive. Lengths: an entry of
 -- the primary key holds 2,700 bytes.
+CREATE FUNCTION paynotify.guard_is_scope(tenant text, route text, key text)
+RETURNS boolean
+LANGUAGE sql IMMUTABLE
+AS $$
+SELECT octet_length(tenant) BETWEEN 1 AND 128 AND tenant !~ '[[:cntrl:]]'
+	AND length(route) BETWEEN 1 AND 255 AND route !~ '[[:cntrl:]]'
+	AND NOT starts_with(route, 'notify/')
+	AND length(key) BETWEEN 1 AND 255
+$$;
+
 CREATE FUNCTION paynotify.guard_check(tenant text, route text, key text)
 RETURNS void
 LANGUAGE plpgsql
 AS $$
 BEGIN
+	IF paynotify.guard_is_scope(tenant, route, key) THEN
+		RETURN;
+	END IF;
 	IF (octet_length(tenant) BETWEEN 1 AND 128
 		AND tenant !~ '[[:cntrl:]]') IS NOT TRUE THEN
 		RAISE EXCEPTION 'a tenant has 1 to 128 bytes and no control '
 			'characters' USING ERRCODE = '22023';
 	END IF;
-	IF (length(route) BETWEEN 1 AND 255 AND route !~ '[[:cntrl:]]'
-		AND NOT starts_with(route, 'notify/')) IS NOT TRUE THEN
-		RAISE EXCEPTION 'a route is a method and a path of at most 255 '
-			'characters, as in "POST /v1/charges"'
-		USING ERRCODE = '22023';
-	END IF;
 	IF (length(key) BETWEEN 1 AND 255) IS NOT TRUE THEN
 		RAISE EXCEPTION 'an idempotency key has 1 to 255 characters'
 		USING ERRCODE = '22023';
 	END IF;
+	RAISE EXCEPTION 'a route is a method and a path of at most 255 '
+		'characters, as in "POST /v1/charges"' USING ERRCODE = '22023';
 END
+$$;
+
+-- Whether a claim asks for what there is.
+CREATE FUNCTION paynotify.guard_is_claim(request_hash bytea, lease interval,
+	ttl interval, unknown text, after_expiry text, attempts_max integer,
+	claim_token uuid) RETURNS boolean
+LANGUAGE sql IMMUTABLE
+AS $$
+SELECT octet_length(request_hash) = 32 AND lease > interval '0'
+	AND ttl > interval '0' AND unknown IN ('retry', 'hold')
+	AND after_expiry IN ('new', 'refuse') AND attempts_max >= 1
+	AND claim_token IS NOT NULL
 $$;
 
 -- What a claim finds: run (the key is yours under `token`, this is attempt n),
@@ -94,20 +117,20 @@ CREATE TYPE paynotify.guard_claimed AS (
 	reason text
 );
 
--- Claims a key. request_hash: the SHA-256 of the request. lease: how long the
--- work may take. ttl: how long the answer is kept, from now. unknown, for a
--- holder that did not come back: "retry" (the next one runs; set aside when
--- attempts_max of them did not) or "hold" (set aside). after_expiry: "new" or
--- "refuse".
-CREATE FUNCTION paynotify.guard_claim(tenant text, route text, key text,
-	request_hash bytea, lease interval DEFAULT '1 minute',
-	ttl interval DEFAULT '24 hours', unknown text DEFAULT 'retry',
-	after_expiry text DEFAULT 'new', attempts_max integer DEFAULT 10)
+-- What was found is only told once it is where commits have to be: what wrote
+-- it may have been cut off before that, and who writes nothing does not wait.
+CREATE FUNCTION paynotify.guard_await() RETURNS pg_lsn
+LANGUAGE sql
+AS $$
+SELECT pg_logical_emit_message(true, 'paynotify', '')
+$$;
+
+-- Claims a key, for guard_claim and guard_claim_many, whose settings it needs.
+CREATE FUNCTION paynotify.guard_claim_one(tenant text, route text, key text,
+	request_hash bytea, lease interval, ttl interval, unknown text,
+	after_expiry text, attempts_max integer, claim_token uuid)
 RETURNS paynotify.guard_claimed
-LANGUAGE plpgsql SECURITY DEFINER
-SET search_path = pg_catalog, pg_temp
-SET plan_cache_mode = force_generic_plan
-SET enable_seqscan = off
+LANGUAGE plpgsql
 AS $$
 #variable_conflict use_column
 <<f>>
@@ -124,38 +147,41 @@ BEGIN
 		USING ERRCODE = '25001', HINT = 'BEGIN ISOLATION LEVEL READ '
 			'COMMITTED, or claim in a transaction of its own';
 	END IF;
-	PERFORM paynotify.guard_check(tenant, route, guard_claim.key);
-	IF (octet_length(guard_claim.request_hash) = 32
-		AND lease > interval '0' AND ttl > interval '0'
-		AND unknown IN ('retry', 'hold')
-		AND after_expiry IN ('new', 'refuse')
-		AND attempts_max >= 1) IS NOT TRUE THEN
+	PERFORM paynotify.guard_check(tenant, route, guard_claim_one.key);
+	IF paynotify.guard_is_claim(guard_claim_one.request_hash, lease, ttl,
+		unknown, after_expiry, attempts_max, claim_token) IS NOT TRUE
+	THEN
 		RAISE EXCEPTION 'request_hash must have 32 bytes, lease, ttl '
 			'and attempts_max be greater than 0, unknown "retry" '
-			'or "hold", after_expiry "new" or "refuse"'
-		USING ERRCODE = '22023';
+			'or "hold", after_expiry "new" or "refuse", '
+			'claim_token not NULL' USING ERRCODE = '22023';
 	END IF;
 	FOR look IN 1..2 LOOP
 		-- First without any lock: what is settled is only read, so that
 		-- a repeat does not hold up its holder, nor the next repeat.
 		SELECT * INTO k FROM paynotify.idempotency_keys i
-		WHERE i.tenant = guard_claim.tenant AND i.request_path = route
-			AND i.key = guard_claim.key;
+		WHERE i.tenant = guard_claim_one.tenant AND i.request_path = route
+			AND i.key = guard_claim_one.key;
 		got.outcome := CASE
 			WHEN k.state = 'COMPLETED' AND k.expires_at <= instant
 				AND after_expiry = 'new' THEN NULL
-			WHEN k.request_hash <> guard_claim.request_hash
+			WHEN k.request_hash <> guard_claim_one.request_hash
 				THEN 'mismatch'
 			WHEN k.state = 'COMPLETED' AND k.expires_at <= instant
 				THEN 'expired'
 			WHEN k.state = 'COMPLETED' THEN 'replay'
 			WHEN k.state = 'FAILED' THEN 'failed'
-			WHEN k.lease_token IS NOT NULL
-				AND k.lease_expires_at > instant THEN 'busy'
+			WHEN k.lease_expires_at <= instant THEN NULL
+			WHEN k.lease_token = claim_token THEN 'run'
+			WHEN k.lease_token IS NOT NULL THEN 'busy'
 			END;
 		IF got.outcome = 'mismatch' THEN
 			RETURN got; -- nothing of another request
 		ELSIF got.outcome IS NOT NULL THEN
+			IF got.outcome = 'run' THEN
+				got.token := k.lease_token;
+				PERFORM paynotify.guard_await();
+			END IF;
 			got.attempt := k.attempts;
 			got.response_status := k.response_status;
 			got.response_headers := k.response_headers;
@@ -170,11 +196,11 @@ BEGIN
 		-- lock: before it, a key could move in between.
 		LOCK TABLE paynotify.idempotency_keys IN ROW EXCLUSIVE MODE;
 		SELECT * INTO archived FROM paynotify.idempotency_archive a
-		WHERE a.tenant = guard_claim.tenant AND a.digest = sha256(
-			convert_to(route || E'\n' || guard_claim.key, 'UTF8'));
+		WHERE a.tenant = guard_claim_one.tenant AND a.digest = sha256(
+			convert_to(route || E'\n' || guard_claim_one.key, 'UTF8'));
 		IF FOUND AND after_expiry = 'refuse' THEN
 			got.outcome := CASE archived.request_hash
-				WHEN guard_claim.request_hash THEN 'expired'
+				WHEN guard_claim_one.request_hash THEN 'expired'
 				ELSE 'mismatch' END;
 			RETURN got;
 		END IF;
@@ -182,10 +208,10 @@ BEGIN
 			request_path, key, request_hash, state, locked_at,
 			lease_token, lease_expires_at, created_at, expires_at,
 			attempts, crashes)
-		VALUES (guard_claim.tenant, route, guard_claim.key,
-			guard_claim.request_hash, 'PROCESSING', instant,
-			gen_random_uuid(), instant + lease, instant,
-			instant + ttl, coalesce(archived.attempts, 0) + 1, 0)
+		VALUES (guard_claim_one.tenant, route, guard_claim_one.key,
+			guard_claim_one.request_hash, 'PROCESSING', instant,
+			claim_token, instant + lease, instant, instant + ttl,
+			coalesce(archived.attempts, 0) + 1, 0)
 		ON CONFLICT (tenant, request_path, key) DO UPDATE
 		SET request_hash = excluded.request_hash, state = 'PROCESSING',
 			locked_at = excluded.locked_at,
@@ -220,9 +246,9 @@ BEGIN
 				'the work was done is not known' ELSE format(
 				'%s holders in a row did not come back',
 				i.crashes + 1) END
-		WHERE i.tenant = guard_claim.tenant AND i.request_path = route
-			AND i.key = guard_claim.key AND i.state = 'PROCESSING'
-			AND i.request_hash = guard_claim.request_hash
+		WHERE i.tenant = guard_claim_one.tenant AND i.request_path = route
+			AND i.key = guard_claim_one.key AND i.state = 'PROCESSING'
+			AND i.request_hash = guard_claim_one.request_hash
 			AND i.lease_token IS NOT NULL
 			AND i.lease_expires_at <= instant;
 	END LOOP;
@@ -233,8 +259,8 @@ BEGIN
 		SET locked_at = i.locked_at + waited,
 			lease_expires_at = i.lease_expires_at + waited,
 			expires_at = i.expires_at + waited
-		WHERE i.tenant = guard_claim.tenant AND i.request_path = route
-			AND i.key = guard_claim.key
+		WHERE i.tenant = guard_claim_one.tenant AND i.request_path = route
+			AND i.key = guard_claim_one.key
 		RETURNING * INTO k;
 	END IF;
 	got.outcome := 'run';
@@ -244,6 +270,29 @@ BEGIN
 	got.expires_at := k.expires_at;
 	got.retry_at := k.lease_expires_at;
 	RETURN got;
+END
+$$;
+
+-- Claims a key. request_hash: the SHA-256 of the request. lease: how long the
+-- work may take. ttl: how long the answer is kept, from now. unknown, for a
+-- holder that did not come back: "retry" (the next one runs; set aside when
+-- attempts_max of them did not) or "hold" (set aside). after_expiry: "new" or
+-- "refuse". claim_token: a random one that the lease gets. Who does not know
+-- whether its claim was committed claims again under the same, and has its key.
+CREATE FUNCTION paynotify.guard_claim(tenant text, route text, key text,
+	request_hash bytea, lease interval DEFAULT '1 minute',
+	ttl interval DEFAULT '24 hours', unknown text DEFAULT 'retry',
+	after_expiry text DEFAULT 'new', attempts_max integer DEFAULT 10,
+	claim_token uuid DEFAULT gen_random_uuid())
+RETURNS paynotify.guard_claimed
+LANGUAGE plpgsql SECURITY DEFINER
+SET search_path = pg_catalog, pg_temp
+SET plan_cache_mode = force_generic_plan
+SET enable_seqscan = off
+AS $$
+BEGIN
+	RETURN paynotify.guard_claim_one(tenant, route, key, request_hash,
+		lease, ttl, unknown, after_expiry, attempts_max, claim_token);
 END
 $$;
 
@@ -363,6 +412,16 @@ BEGIN
 END
 $$;
 
+-- Gateways forget what they remember of the key: it is told by the first half of
+-- its SHA-256.
+CREATE FUNCTION paynotify.guard_tell(tenant text, route text, key text)
+RETURNS void
+LANGUAGE sql
+AS $$
+SELECT pg_notify('paynotify_guard', encode(substr(sha256(convert_to(
+	concat_ws(E'\n', tenant, route, key), 'UTF8')), 1, 16), 'hex'))
+$$;
+
 -- For operators: the next claim runs, whatever became of the one before; who
 -- has the key now loses its lease. PN002: there is no such key. PN003: it has
 -- its answer.
@@ -397,6 +456,7 @@ BEGIN
 		reason)
 	VALUES (guard_set_free.tenant, route, guard_set_free.key, 'release',
 		actor, why);
+	PERFORM paynotify.guard_tell(tenant, route, guard_set_free.key);
 END
 $$;
 
@@ -443,6 +503,7 @@ BEGIN
 		reason)
 	VALUES (guard_forget.tenant, route, guard_forget.key, 'forget', actor,
 		why);
+	PERFORM paynotify.guard_tell(tenant, route, guard_forget.key);
 END
 $$;
 
@@ -511,7 +572,7 @@ SELECT * FROM paynotify.role_rights_0006()
 UNION ALL
 VALUES ('consumer', 'EXECUTE ON FUNCTION
 	paynotify.guard_claim(text, text, text, bytea, interval, interval,
-		text, text, integer),
+		text, text, integer, uuid),
 	paynotify.guard_complete(text, text, text, uuid, integer, text, bytea),
 	paynotify.guard_renew(text, text, text, uuid, interval),
 	paynotify.guard_release(text, text, text, uuid, text, text)')

@@ -40,6 +40,16 @@ struct pn_claim_scope {
 void pn_claim_digest(const struct pn_claim_scope *scope,
     unsigned char ret_digest[PN_CLAIM_DIGEST_BYTES]);
 
+/* The keys' own part of an operation. */
+struct pn_claims_item {
+	struct pn_claims_item *next;
+	const struct pn_claim_scope *scope;
+	size_t bytes;
+	int64_t deadline_us, retry_at_us; /* monotonic */
+	bool sent_again;                  /* maybe committed already */
+	bool alone;                       /* was refused in company */
+};
+
 /* -- claims ---------------------------------------------------------------- */
 
 /* Of a key whose lease ended, and of one whose life did. */
@@ -81,17 +91,17 @@ struct pn_claim {
 
 	/* Set before done(); the texts are valid during done() only. */
 	enum pn_claim_found found;
-	int attempt;            /* of RUN, REPLAY, BUSY, FAILED */
-	int status;             /* of REPLAY: HTTP */
-	struct pn_str headers;  /* of REPLAY: "Name: value LF" lines */
-	struct pn_str body;     /* of REPLAY */
-	int64_t expires_at_us;  /* of RUN, REPLAY: end of the key's life */
-	int64_t retry_after_us; /* of BUSY: how much longer its lease lasts */
-	struct pn_str reason;   /* of FAILED */
+	int attempt;           /* of RUN, REPLAY, BUSY, FAILED */
+	int status;            /* of REPLAY: HTTP */
+	struct pn_str headers; /* of REPLAY: "Name: value LF" lines */
+	struct pn_str body;    /* of REPLAY */
+	int64_t expires_at_us; /* of RUN, REPLAY: end of the key's life */
+	/* Of BUSY: how much longer its lease lasts, or 1 s where a transaction
+	 * that is open has the key. Of RUN: ours. */
+	int64_t retry_after_us;
+	struct pn_str reason; /* of FAILED */
 
-	/* The keys' own. */
-	struct pn_claim *next;
-	int64_t deadline_us;
+	struct pn_claims_item item;
 };
 
 /* -- settlements ------------------------------------------------------------ */
@@ -125,9 +135,7 @@ struct pn_settlement {
 
 	enum pn_settled settled; /* set before done() */
 
-	/* The keys' own. */
-	struct pn_settlement *next;
-	int64_t deadline_us;
+	struct pn_claims_item item;
 };
 
 /* -- the keys --------------------------------------------------------------- */

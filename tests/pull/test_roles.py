@@ -7,7 +7,8 @@ ALLOWED = {
     "register_consumer(text,text[],text[],timestamp with time zone)",
     "claim(text,integer,interval)", "ack(uuid)", "ack_all(uuid[])",
     "nack(uuid,interval,text)",
-    "guard_claim(text,text,text,bytea,interval,interval,text,text,integer)",
+    "guard_claim(text,text,text,bytea,interval,interval,text,text,integer,"
+    "uuid)",
     "guard_complete(text,text,text,uuid,integer,text,bytea)",
     "guard_renew(text,text,text,uuid,interval)",
     "guard_release(text,text,text,uuid,text,text)",

@@ -1,0 +1,258 @@
+-- The gateway's claims and settlements, many in a statement. The rules are those
+-- of 0007. Elements should come in (tenant, route, key) order: locks are taken
+-- as they come, and two statements that take them in one order do not deadlock.
+
+-- Claims keys, one an element, each as guard_claim() does. place counts from 1.
+-- What is settled is only read, what is new goes in with one statement, and only
+-- the rest costs a call each.
+CREATE FUNCTION paynotify.guard_claim_many(tenants text[], routes text[],
+	keys text[], request_hashes bytea[], tokens uuid[], leases interval[],
+	ttls interval[], unknowns text[], after_expiries text[],
+	attempts_max integer[])
+RETURNS TABLE (place bigint, outcome text, attempt integer,
+	response_status smallint, response_headers text, response_body bytea,
+	expires_at timestamptz, retry_at timestamptz, reason text)
+LANGUAGE plpgsql SECURITY DEFINER
+SET search_path = pg_catalog, pg_temp
+SET plan_cache_mode = force_generic_plan
+SET enable_seqscan = off
+SET enable_hashjoin = off
+SET enable_mergejoin = off
+SET jit = off
+AS $$
+#variable_conflict use_column
+DECLARE
+	instant timestamptz := clock_timestamp();
+	waited interval;
+	inserted bigint := 0;
+BEGIN
+	IF current_setting('transaction_isolation') <> 'read committed' THEN
+		RAISE EXCEPTION 'keys are claimed in READ COMMITTED only'
+		USING ERRCODE = '25001';
+	END IF;
+	IF EXISTS (SELECT FROM unnest(tenants, routes, keys)
+			u (tenant, route, key)
+		LEFT JOIN paynotify.idempotency_keys i
+			ON i.tenant = u.tenant AND i.request_path = u.route
+				AND i.key = u.key
+		WHERE i.tenant IS NULL) THEN
+		-- As in guard_claim_one: the archive is read behind the lock.
+		LOCK TABLE paynotify.idempotency_keys IN ROW EXCLUSIVE MODE;
+		INSERT INTO paynotify.idempotency_keys (tenant, request_path,
+			key, request_hash, state, locked_at, lease_token,
+			lease_expires_at, created_at, expires_at, attempts,
+			crashes)
+		SELECT u.tenant, u.route, u.key, u.request_hash, 'PROCESSING',
+			instant, u.token, instant + u.lease, instant,
+			instant + u.ttl, 1, 0
+		FROM unnest(tenants, routes, keys, request_hashes, tokens,
+			leases, ttls, unknowns, after_expiries, attempts_max)
+			u (tenant, route, key, request_hash, token, lease, ttl,
+				unknown, after_expiry, attempts_max)
+		LEFT JOIN paynotify.idempotency_keys i
+			ON i.tenant = u.tenant AND i.request_path = u.route
+				AND i.key = u.key
+		LEFT JOIN paynotify.idempotency_archive a
+			ON a.tenant = u.tenant AND a.digest = sha256(convert_to(
+				u.route || E'\n' || u.key, 'UTF8'))
+		WHERE i.tenant IS NULL AND a.tenant IS NULL
+			AND paynotify.guard_is_scope(u.tenant, u.route, u.key)
+			AND paynotify.guard_is_claim(u.request_hash, u.lease,
+				u.ttl, u.unknown, u.after_expiry,
+				u.attempts_max, u.token)
+		ON CONFLICT (tenant, request_path, key) DO NOTHING;
+		GET DIAGNOSTICS inserted = ROW_COUNT;
+		-- The times count from when others were no longer waited for.
+		waited := clock_timestamp() - instant;
+		IF waited > interval '10 ms' THEN
+			UPDATE paynotify.idempotency_keys i
+			SET locked_at = i.locked_at + waited,
+				lease_expires_at = i.lease_expires_at + waited,
+				expires_at = i.expires_at + waited
+			FROM unnest(tenants, routes, keys, tokens)
+				u (tenant, route, key, token)
+			WHERE i.tenant = u.tenant AND i.request_path = u.route
+				AND i.key = u.key AND i.lease_token = u.token
+				AND i.state = 'PROCESSING'
+				AND i.locked_at = instant;
+		END IF;
+	END IF;
+	-- The calls are made in order: OFFSET keeps them to one a row. What was
+	-- put in above is found here by its token; only then, since whoever
+	-- finds what it put in before has to wait for its commit.
+	RETURN QUERY
+	SELECT c.place, coalesce(c.outcome, (c.got).outcome),
+		CASE WHEN c.outcome IS NULL THEN (c.got).attempt
+			ELSE c.attempts END,
+		CASE WHEN c.outcome IS NULL THEN (c.got).response_status
+			ELSE c.response_status END,
+		CASE WHEN c.outcome IS NULL THEN (c.got).response_headers
+			ELSE c.response_headers END,
+		CASE WHEN c.outcome IS NULL THEN (c.got).response_body
+			ELSE c.response_body END,
+		CASE WHEN c.outcome IS NULL THEN (c.got).expires_at
+			ELSE c.expires_at END,
+		CASE WHEN c.outcome IS NULL THEN (c.got).retry_at
+			ELSE c.lease_expires_at END,
+		CASE WHEN c.outcome IS NULL THEN (c.got).reason
+			ELSE c.reason END
+	FROM (SELECT l.*, CASE WHEN l.outcome IS NULL THEN
+			paynotify.guard_claim_one(l.tenant, l.route, l.key,
+				l.request_hash, l.lease, l.ttl, l.unknown,
+				l.after_expiry, l.attempts_max, l.token)
+			END AS got
+		FROM (SELECT u.*, CASE
+				WHEN i.request_hash <> u.request_hash THEN NULL
+				WHEN i.state = 'COMPLETED'
+					AND i.expires_at > instant THEN 'replay'
+				WHEN inserted > 0 AND i.state = 'PROCESSING'
+					AND i.lease_token = u.token
+					AND i.lease_expires_at > instant
+					THEN 'run'
+				END AS outcome, i.attempts, i.response_status,
+				i.response_headers, i.response_body,
+				i.expires_at, i.lease_expires_at,
+				NULL::text AS reason
+			FROM unnest(tenants, routes, keys, request_hashes,
+				tokens, leases, ttls, unknowns, after_expiries,
+				attempts_max) WITH ORDINALITY
+				u (tenant, route, key, request_hash, token,
+					lease, ttl, unknown, after_expiry,
+					attempts_max, place)
+			LEFT JOIN paynotify.idempotency_keys i
+				ON i.tenant = u.tenant
+					AND i.request_path = u.route
+					AND i.key = u.key
+			OFFSET 0) l
+		OFFSET 0) c;
+END
+$$;
+
+-- Settles leases. act: "complete" (this is the answer); "free", "again", "aside"
+-- (released, retry, hold of guard_release()); "renew" (for so much longer from
+-- now). sent_again: it may have been committed already. Returns the places, from
+-- 1, of those whose lease was lost: nothing was done about them.
+CREATE FUNCTION paynotify.guard_settle(tenants text[], routes text[],
+	keys text[], tokens uuid[], acts text[], statuses integer[],
+	headers text[], bodies bytea[], reasons text[], leases interval[],
+	sent_again boolean[]) RETURNS SETOF bigint
+LANGUAGE plpgsql SECURITY DEFINER
+SET search_path = pg_catalog, pg_temp
+SET plan_cache_mode = force_generic_plan
+SET enable_seqscan = off
+SET enable_hashjoin = off
+SET enable_mergejoin = off
+SET jit = off
+AS $$
+#variable_conflict use_column
+DECLARE
+	done bigint[] := '{}';
+	more bigint[];
+BEGIN
+	IF EXISTS (SELECT FROM unnest(acts, statuses, leases)
+			u (act, status, lease)
+		WHERE CASE u.act WHEN 'complete'
+				THEN u.status BETWEEN 100 AND 599
+			WHEN 'renew' THEN u.lease > interval '0'
+			ELSE u.act IN ('free', 'again', 'aside') END
+			IS NOT TRUE) THEN
+		RAISE EXCEPTION 'an act is complete with an HTTP status, free, '
+			'again, aside, or renew with a lease greater than 0'
+		USING ERRCODE = '22023';
+	END IF;
+	IF 'free' = ANY (acts) THEN
+		WITH gone AS (
+			DELETE FROM paynotify.idempotency_keys i
+			USING unnest(tenants, routes, keys, tokens, acts)
+				WITH ORDINALITY
+				u (tenant, route, key, token, act, place)
+			WHERE u.act = 'free' AND i.tenant = u.tenant
+				AND i.request_path = u.route AND i.key = u.key
+				AND i.state = 'PROCESSING'
+				AND i.lease_token = u.token
+				AND i.lease_expires_at > clock_timestamp()
+				AND i.attempts = 1
+			RETURNING u.place
+		)
+		SELECT array_agg(g.place) INTO more FROM gone g;
+		done := done || more;
+	END IF;
+	WITH changed AS (
+		UPDATE paynotify.idempotency_keys i
+		SET state = CASE u.act WHEN 'complete' THEN 'COMPLETED'
+				WHEN 'aside' THEN 'FAILED'
+				ELSE 'PROCESSING' END::paynotify.key_state,
+			completed_at = CASE u.act WHEN 'complete'
+				THEN clock_timestamp() END,
+			lease_token = CASE u.act WHEN 'renew' THEN u.token END,
+			lease_expires_at = CASE u.act WHEN 'renew'
+				THEN clock_timestamp() + u.lease END,
+			settled_by = CASE u.act WHEN 'renew' THEN i.settled_by
+				ELSE u.token END,
+			response_status = CASE u.act WHEN 'complete'
+				THEN u.status END,
+			response_headers = CASE u.act WHEN 'complete'
+				THEN u.headers END,
+			response_body = CASE u.act WHEN 'complete'
+				THEN u.body END,
+			reason = CASE u.act WHEN 'complete' THEN NULL
+				WHEN 'renew' THEN i.reason
+				ELSE coalesce(u.reason, CASE u.act
+					WHEN 'free' THEN 'released'
+					WHEN 'again' THEN 'retry'
+					ELSE 'hold' END) END
+		FROM unnest(tenants, routes, keys, tokens, acts, statuses,
+			headers, bodies, reasons, leases) WITH ORDINALITY
+			u (tenant, route, key, token, act, status, headers,
+				body, reason, lease, place)
+		WHERE i.tenant = u.tenant AND i.request_path = u.route
+			AND i.key = u.key AND i.state = 'PROCESSING'
+			AND i.lease_token = u.token
+			AND i.lease_expires_at > clock_timestamp()
+		RETURNING u.place
+	)
+	SELECT array_agg(c.place) INTO more FROM changed c;
+	done := done || more;
+	IF cardinality(done) = cardinality(tokens) THEN
+		RETURN;
+	END IF;
+	-- Of what was sent before: it went through then. What is free has left
+	-- no trace, and nobody has it.
+	IF true = ANY (sent_again) THEN
+		SELECT array_agg(u.place) INTO more
+		FROM unnest(tenants, routes, keys, tokens, acts, sent_again)
+			WITH ORDINALITY
+			u (tenant, route, key, token, act, sent_again, place)
+		LEFT JOIN paynotify.idempotency_keys i
+			ON i.tenant = u.tenant AND i.request_path = u.route
+				AND i.key = u.key
+		WHERE u.sent_again AND u.place <> ALL (done)
+			AND (i.settled_by = u.token AND u.act <> 'renew'
+				OR u.act = 'free');
+		done := done || more;
+		PERFORM paynotify.guard_await();
+	END IF;
+	RETURN QUERY
+	SELECT u.place FROM unnest(tokens) WITH ORDINALITY u (token, place)
+	WHERE u.place <> ALL (done);
+END
+$$;
+
+-- The list of who may do what goes on here.
+ALTER FUNCTION paynotify.role_rights() RENAME TO role_rights_0007;
+CREATE FUNCTION paynotify.role_rights(OUT grantee text, OUT what text)
+RETURNS SETOF record
+LANGUAGE sql IMMUTABLE
+SET search_path = pg_catalog, pg_temp
+AS $$
+SELECT * FROM paynotify.role_rights_0007()
+UNION ALL
+VALUES ('receiver', 'EXECUTE ON FUNCTION
+	paynotify.guard_claim_many(text[], text[], text[], bytea[], uuid[],
+		interval[], interval[], text[], text[], integer[]),
+	paynotify.guard_settle(text[], text[], text[], uuid[], text[],
+		integer[], text[], bytea[], text[], interval[], boolean[])')
+$$;
+
+-- Nothing is for everybody.
+REVOKE ALL ON ALL FUNCTIONS IN SCHEMA paynotify FROM PUBLIC;
