@@ -38,6 +38,25 @@ enum pn_metric {
 	PN_METRIC_DELIVERIES_DEAD,  /* left to an operator */
 	PN_METRIC_LEASES_LOST,      /* settled after the lease had ended */
 	PN_METRIC_NOTIFIES,         /* NOTIFY paynotify_events sent */
+	PN_METRIC_GUARD_ANSWERED,   /* requests of the gateway, by result: */
+	PN_METRIC_GUARD_REPLAYED,   /* the kept answer */
+	PN_METRIC_GUARD_MISMATCH,   /* the key was used for another request */
+	PN_METRIC_GUARD_BUSY,       /* still in progress */
+	PN_METRIC_GUARD_SET_ASIDE,  /* for an operator */
+	PN_METRIC_GUARD_EXPIRED,
+	PN_METRIC_GUARD_REFUSED,     /* the request was wrong */
+	PN_METRIC_GUARD_UPSTREAM,    /* no answer of the upstream */
+	PN_METRIC_GUARD_UNAVAILABLE, /* 503: database, room, stopping */
+	PN_METRIC_GUARD_UNKEPT,      /* answered upstream, not kept: not told */
+	PN_METRIC_GUARD_PASSED,      /* methods without effect */
+	PN_METRIC_GUARD_WAITS,       /* joined one that was under way */
+	PN_METRIC_GUARD_WORK_DONE,   /* answers of upstreams: kept */
+	PN_METRIC_GUARD_WORK_NOT,    /* the key was freed */
+	PN_METRIC_GUARD_WORK_UNKNOWN,
+	PN_METRIC_GUARD_LEASES_LOST,
+	PN_METRIC_GUARD_HELD,          /* keys that were held */
+	PN_METRIC_GUARD_HELD_US,       /* for so long, in all */
+	PN_METRIC_GUARD_FLIGHTS,       /* gauge: keys under way */
 	PN_METRIC_CONNECTIONS_REFUSED, /* over a connection limit */
 	PN_METRIC_QUEUE_EVENTS,        /* gauge: waiting for a writer */
 	PN_METRIC_CONNECTIONS,         /* gauge: open client connections */

@@ -34,6 +34,12 @@ struct row {
 #define DELIVERIES(result)                                              \
 	"paynotify_deliveries_total", "{result=\"" result "\"}", false, \
 	    "Settled attempts to push an event to an endpoint"
+#define GUARD(result)                                                       \
+	"paynotify_guard_requests_total", "{result=\"" result "\"}", false, \
+	    "Requests of the idempotency gateway, by how they were answered"
+#define WORK(work)                                                      \
+	"paynotify_guard_upstream_total", "{work=\"" work "\"}", false, \
+	    "Requests to upstreams, by what is known of the work"
 
 static const struct row rows[] = {
 	[PN_METRIC_REQUESTS] = { "paynotify_requests_total", "", false,
@@ -77,6 +83,30 @@ static const struct row rows[] = {
 	    "Deliveries settled after their lease had ended" },
 	[PN_METRIC_NOTIFIES] = { "paynotify_notifies_total", "", false,
 	    "Notifications sent to who listens to paynotify_events" },
+	[PN_METRIC_GUARD_ANSWERED] = { GUARD("answered") },
+	[PN_METRIC_GUARD_REPLAYED] = { GUARD("replayed") },
+	[PN_METRIC_GUARD_MISMATCH] = { GUARD("mismatch") },
+	[PN_METRIC_GUARD_BUSY] = { GUARD("in_progress") },
+	[PN_METRIC_GUARD_SET_ASIDE] = { GUARD("set_aside") },
+	[PN_METRIC_GUARD_EXPIRED] = { GUARD("expired") },
+	[PN_METRIC_GUARD_REFUSED] = { GUARD("refused") },
+	[PN_METRIC_GUARD_UPSTREAM] = { GUARD("upstream_failed") },
+	[PN_METRIC_GUARD_UNAVAILABLE] = { GUARD("unavailable") },
+	[PN_METRIC_GUARD_UNKEPT] = { GUARD("not_kept") },
+	[PN_METRIC_GUARD_PASSED] = { GUARD("passed") },
+	[PN_METRIC_GUARD_WAITS] = { "paynotify_guard_waits_total", "", false,
+	    "Requests that waited for an equal one under way" },
+	[PN_METRIC_GUARD_WORK_DONE] = { WORK("done") },
+	[PN_METRIC_GUARD_WORK_NOT] = { WORK("not_done") },
+	[PN_METRIC_GUARD_WORK_UNKNOWN] = { WORK("unknown") },
+	[PN_METRIC_GUARD_LEASES_LOST] = { "paynotify_guard_leases_lost_total",
+	    "", false, "Keys whose lease was lost to another attempt" },
+	[PN_METRIC_GUARD_HELD] = { "paynotify_guard_held_total", "", false,
+	    "Keys that were held for a request and settled" },
+	[PN_METRIC_GUARD_HELD_US] = { "paynotify_guard_held_microseconds_total",
+	    "", false, "How long keys were held, in all" },
+	[PN_METRIC_GUARD_FLIGHTS] = { "paynotify_guard_flights", "", true,
+	    "Keys for which a request is under way" },
 	[PN_METRIC_CONNECTIONS_REFUSED] = { "paynotify_connections_refused_"
 					    "total",
 	    "", false, "Connections over a limit" },
