@@ -33,6 +33,12 @@ int pn_json_int64(
  * is (key order, numbers), only an escaped NUL becomes an escaped U+FFFD.
  * text must have passed pn_json_parse. In the arena; data NULL: no memory. */
 struct pn_str pn_json_sanitise(struct pn_arena *arena, struct pn_str text);
+/* Text that is the same for two documents of one meaning: no white space,
+ * members by name (the bytes of its UTF-8), strings written in one way; numbers
+ * as they are, so that 1.0 and 1 differ. In the arena, not longer than text. 0;
+ * 1 when pn_json_parse would refuse it (error says why); -ENOMEM. */
+int pn_json_canonical(struct pn_str text, struct pn_arena *arena,
+    struct pn_str *ret_canonical, struct pn_error *ret_error) PN_MUSTCHECK;
 /* Appends a JSON string of UTF-8 text with quotes; NUL and ill-formed bytes
  * become U+FFFD. */
 struct pn_buf;
