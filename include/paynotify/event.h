@@ -57,6 +57,9 @@ enum { PN_EVENT_ID_TEXT_BYTES = sizeof("evt_") + 32 };
  * refund.id, refund.out_refund_no; absent ones left out; "%" and control bytes
  * in a value percent-encoded, so that no two events share a form. */
 void pn_event_seal(struct pn_event *event);
+/* The same id of any scope: a key of the guard has one too. */
+void pn_event_scope_id(struct pn_str tenant, struct pn_str route,
+    struct pn_str key, unsigned char ret_id[16]);
 void pn_event_id_text(
     const unsigned char id[16], char ret_text[PN_EVENT_ID_TEXT_BYTES]);
 

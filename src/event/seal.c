@@ -98,6 +98,31 @@ seal_fingerprint(struct pn_event *event, struct pn_buf *form)
 	digest(form, event->request_hash);
 }
 
+static void
+put_scope(struct pn_buf *form, struct pn_str tenant, struct pn_str route,
+    struct pn_str key)
+{
+	pn_buf_reset(form);
+	pn_buf_add_str(form, tenant);
+	pn_buf_add_char(form, '\n');
+	pn_buf_add_str(form, route);
+	pn_buf_add_char(form, '\n');
+	pn_buf_add_str(form, key);
+}
+
+void
+pn_event_scope_id(struct pn_str tenant, struct pn_str route, struct pn_str key,
+    unsigned char ret_id[16])
+{
+	PN_CLEANUP(pn_buf_done)
+	struct pn_buf form = pn_buf_init(FORM_BYTES_MAX);
+	unsigned char whole[PN_SHA256_BYTES];
+
+	put_scope(&form, tenant, route, key);
+	digest(&form, whole);
+	memcpy(ret_id, whole, 16);
+}
+
 void
 pn_event_seal(struct pn_event *event)
 {
@@ -112,12 +137,7 @@ pn_event_seal(struct pn_event *event)
 	assert(pn_str_find(event->route, PN_STR("\n")) < 0);
 	seal_fingerprint(event, &form);
 
-	pn_buf_reset(&form);
-	pn_buf_add_str(&form, event->tenant);
-	pn_buf_add_char(&form, '\n');
-	pn_buf_add_str(&form, event->route);
-	pn_buf_add_char(&form, '\n');
-	pn_buf_add_str(&form, event->key);
+	put_scope(&form, event->tenant, event->route, event->key);
 	digest(&form, whole);
 	memcpy(event->id, whole, sizeof(event->id));
 

@@ -2,7 +2,7 @@
 -- the first $4 bytes. The first columns are those of guard_keys.sql; all of them
 -- but the key itself are NULL when only the permanent tier knows it.
 SELECT w.tenant, w.route, w.key, k.state,
-	CASE WHEN k.state <> 'PROCESSING' THEN NULL
+	CASE WHEN k.state IS DISTINCT FROM 'PROCESSING' THEN NULL
 		WHEN k.lease_token IS NULL THEN 'free'
 		WHEN k.lease_expires_at > clock_timestamp() THEN 'held'
 		ELSE 'ended' END,
