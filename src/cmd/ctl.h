@@ -101,6 +101,10 @@ int ctl_consumers_overview(
  * NUL behind it. CTL_DONE, or told. */
 int ctl_consumer_choose(struct ctl *ctl, struct pn_buf *ret_name) PN_MUSTCHECK;
 
+/* ctl_act.c: who acts, for the record: --actor, or whoever is logged in. With a
+ * NUL behind it, unless it failed. */
+void ctl_actor_find(const struct ctl_args *args, struct pn_buf *ret_actor);
+
 /* The commands. */
 int ctl_config_check(struct ctl *ctl);
 int ctl_db_migrate(struct ctl *ctl);
@@ -120,6 +124,10 @@ int ctl_deliveries_redeliver(struct ctl *ctl);
 int ctl_deliveries_skip(struct ctl *ctl);
 int ctl_deliveries_pause(struct ctl *ctl);
 int ctl_deliveries_resume(struct ctl *ctl);
+int ctl_keys_list(struct ctl *ctl);
+int ctl_keys_show(struct ctl *ctl);
+int ctl_keys_release(struct ctl *ctl);
+int ctl_keys_forget(struct ctl *ctl);
 int ctl_order_show(struct ctl *ctl);
 
 #endif

@@ -40,8 +40,8 @@ struct acting {
 	int exit;
 };
 
-static void
-find_actor(const struct ctl_args *args, struct pn_buf *ret_actor)
+void
+ctl_actor_find(const struct ctl_args *args, struct pn_buf *ret_actor)
 {
 	static const char *const variables[] = { "SUDO_USER", "LOGNAME" };
 	const char *name = args->actor;
@@ -144,7 +144,7 @@ act_open(struct acting *acting, struct ctl *ctl, enum pn_delivery_action action)
 		.actor = pn_buf_init(CTL_OUTPUT_BYTES_MAX),
 		.out = pn_buf_init(CTL_OUTPUT_BYTES_MAX),
 	};
-	find_actor(&ctl->args, &acting->actor);
+	ctl_actor_find(&ctl->args, &acting->actor);
 	if (pn_buf_failed(&acting->actor)) {
 		ctl_complain("out of memory");
 		return CTL_REFUSED;

@@ -40,6 +40,7 @@ enum ctl_option_id {
 	CTL_OPT_PROVIDER,
 	CTL_OPT_TYPE,
 	CTL_OPT_KEY,
+	CTL_OPT_ROUTE,
 	CTL_OPT_VERDICT,
 	CTL_OPT_SINCE,
 	CTL_OPT_LIMIT,
@@ -47,6 +48,7 @@ enum ctl_option_id {
 	CTL_OPT_CONSUMER,
 	CTL_OPT_STATE,
 	CTL_OPT_STATE_ALL, /* --state too, of what acts */
+	CTL_OPT_STATE_KEY, /* --state too, of the guard's keys */
 	CTL_OPT_REASON,
 	CTL_OPT_ACTOR,
 	CTL_OPT_COUNT
@@ -60,7 +62,7 @@ struct ctl_args {
 	const char *config;
 	const char *account, *to, *out_trade_no, *oddity, *sign_key, *charset;
 	const char *dialect, *out;
-	const char *tenant, *provider, *type, *key, *verdict;
+	const char *tenant, *provider, *type, *key, *route, *verdict;
 	const char *consumer, *state, *reason, *actor;
 	int64_t at_us;    /* PN_MOMENT_NONE: now */
 	int64_t since_us; /* PN_MOMENT_NONE: any */

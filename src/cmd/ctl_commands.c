@@ -20,8 +20,10 @@
 	    CTL_BIT(CTL_OPT_KEY) | CTL_BIT(CTL_OPT_OUT_TRADE_NO) | \
 	    CTL_BIT(CTL_OPT_SINCE) | CTL_BIT(CTL_OPT_LIMIT))
 /* Who did it, and why. */
-#define RECORD  (CTL_BIT(CTL_OPT_REASON) | CTL_BIT(CTL_OPT_ACTOR))
-#define SENDING (CTL_BIT(CTL_OPT_TO) | CTL_BIT(CTL_OPT_TIMEOUT))
+#define RECORD (CTL_BIT(CTL_OPT_REASON) | CTL_BIT(CTL_OPT_ACTOR))
+/* Whose key, and of which route. */
+#define KEY_SCOPE (CTL_BIT(CTL_OPT_TENANT) | CTL_BIT(CTL_OPT_ROUTE))
+#define SENDING   (CTL_BIT(CTL_OPT_TO) | CTL_BIT(CTL_OPT_TIMEOUT))
 
 const struct ctl_command ctl_commands[] = {
 	{
@@ -274,6 +276,70 @@ const struct ctl_command ctl_commands[] = {
 	    .run = ctl_deliveries_resume,
 	    .summary = "go on with a consumer that is paused or disabled",
 	    .details = "An endpoint is disabled by answering 410.\n",
+	},
+	{
+	    .group = "keys",
+	    .name = "list",
+	    .options = COMMON | KEY_SCOPE | CTL_BIT(CTL_OPT_STATE_KEY) |
+		       CTL_BIT(CTL_OPT_LIMIT),
+	    .need = CTL_NEEDS_DATABASE,
+	    .run = ctl_keys_list,
+	    .summary = "the idempotency guard's keys; --state FAILED: those "
+		       "set aside",
+	    .details =
+		"PROCESSING keys are held (a holder is at work), lease ended "
+		"(it did not come\nback) or free (let go: the next request "
+		"runs). UNTIL is when the lease ends, or\nfor how long the "
+		"answer is kept. By tenant, route and key.\n",
+	},
+	{
+	    .group = "keys",
+	    .name = "show",
+	    .operands = "KEY",
+	    .operand_min = 1,
+	    .operand_max = 1,
+	    .options = COMMON | KEY_SCOPE,
+	    .need = CTL_NEEDS_DATABASE,
+	    .run = ctl_keys_show,
+	    .summary = "one key of the guard: its answer, its lease, what was "
+		       "done by hand",
+	    .details =
+		"With --tenant and --route also one that is archived: of "
+		"those only digests are\nkept, and all routes whose keys are "
+		"gone cannot be tried.\n",
+	},
+	{
+	    .group = "keys",
+	    .name = "release",
+	    .operands = "KEY",
+	    .operand_min = 1,
+	    .operand_max = 1,
+	    .options = COMMON | KEY_SCOPE | RECORD,
+	    .required = KEY_SCOPE | CTL_BIT(CTL_OPT_REASON),
+	    .need = CTL_NEEDS_WRITING,
+	    .run = ctl_keys_release,
+	    .summary = "have a key's next request run, whatever became of the "
+		       "last",
+	    .details =
+		"For a key that is set aside, or whose lease is not worth "
+		"waiting for. Whoever\nholds it loses its lease: what it does "
+		"can no longer be completed. Find out\nbefore whether the "
+		"work was done: it will be done again.\n",
+	},
+	{
+	    .group = "keys",
+	    .name = "forget",
+	    .operands = "KEY",
+	    .operand_min = 1,
+	    .operand_max = 1,
+	    .options = COMMON | KEY_SCOPE | RECORD,
+	    .required = KEY_SCOPE | CTL_BIT(CTL_OPT_REASON),
+	    .need = CTL_NEEDS_WRITING,
+	    .run = ctl_keys_forget,
+	    .summary = "forget a key and its answer, as if it had never come",
+	    .details =
+		"In the permanent tier too. Its next request runs as the "
+		"first, also one that is\nnot the same as before.\n",
 	},
 	{
 	    .group = "order",

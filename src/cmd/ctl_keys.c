@@ -1,0 +1,229 @@
+/*
+ * `keys list`: the keys of the idempotency guard.
+ *
+ * Those that are set aside (FAILED) are its dead letters: nothing happens to them
+ * until somebody decides. Webhook keys are in the same table, millions of them,
+ * and are no business of these commands: a route of theirs is refused, since an
+ * empty list would look as if there were none.
+ */
+#include "ctl_keys.h"
+
+#include <errno.h>
+#include <string.h>
+
+#include "paynotify/moment.h"
+
+enum { BLOCK_ROWS = 500 };
+
+static const char *const titles[] = { "TENANT", "ROUTE", "KEY", "STATE",
+	"ATTEMPTS", "CRASHES", "CREATED", "UNTIL", "REASON" };
+static const char *const states[] = { "PROCESSING", "COMPLETED", "FAILED" };
+
+struct listing {
+	struct ctl_table *table; /* NULL for JSON */
+	struct pn_buf out;
+	uint64_t rows;
+	int exit;
+};
+
+/* -- what the commands share ------------------------------------------------- */
+
+int
+ctl_keys_check(const struct ctl *ctl)
+{
+	const struct ctl_args *args = &ctl->args;
+	const char *const given[] = { args->tenant, args->route,
+		args->operand_count > 0 ? args->operands[0] : NULL };
+
+	for (size_t i = 0; i < PN_COUNT(given); i++)
+		if (given[i] != NULL && !pn_str_is_utf8(pn_str_from(given[i])))
+			return ctl_usage(ctl->command,
+			    "\"%s\" is not UTF-8, as tenants, routes and keys "
+			    "are",
+			    given[i]);
+	if (args->route != NULL &&
+	    pn_str_starts(pn_str_from(args->route), "notify/"))
+		return ctl_usage(ctl->command,
+		    "--route \"%s\" is of webhooks, which are not the "
+		    "guard's: `" CTL_NAME " events show KEY` finds theirs",
+		    args->route);
+	return CTL_DONE;
+}
+
+struct pn_str
+ctl_keys_state_text(const struct pn_guard_key_row *row)
+{
+	if (pn_str_is(row->lease, "ended"))
+		return PN_STR("lease ended");
+	if (row->lease.len > 0)
+		return row->lease;
+	return row->state.len > 0 ? row->state : PN_STR("archived");
+}
+
+void
+ctl_keys_add_members(struct pn_buf *out, const struct pn_guard_key_row *row)
+{
+	bool hot = row->state.len > 0;
+
+	ctl_add_member(out, "tenant", row->tenant);
+	ctl_add_member(out, "route", row->route);
+	ctl_add_member(out, "key", row->key);
+	ctl_add_member(out, "state", row->state);
+	ctl_add_member(out, "lease", row->lease);
+	if (hot) {
+		ctl_add_number(out, "attempts", row->attempts);
+		ctl_add_number(out, "crashes", row->crashes);
+	} else {
+		ctl_add_member(out, "attempts", PN_STR(""));
+		ctl_add_member(out, "crashes", PN_STR(""));
+	}
+	ctl_add_time_member(out, "created_at", row->created_at_us);
+	ctl_add_time_member(out, "locked_at", row->locked_at_us);
+	ctl_add_time_member(out, "lease_expires_at", row->lease_expires_at_us);
+	ctl_add_time_member(out, "completed_at", row->completed_at_us);
+	ctl_add_time_member(out, "expires_at", row->expires_at_us);
+	if (row->status != 0)
+		ctl_add_number(out, "response_status", row->status);
+	else
+		ctl_add_member(out, "response_status", PN_STR(""));
+	ctl_add_member(out, "reason", row->reason);
+}
+
+/* -- the list ---------------------------------------------------------------- */
+
+/* What is waited for: the end of a lease, or of an answer's time. Others stay
+ * as they are. */
+static int64_t
+until(const struct pn_guard_key_row *row)
+{
+	return pn_str_is(row->state, "COMPLETED") ? row->expires_at_us
+						  : row->lease_expires_at_us;
+}
+
+static int
+add_cells(struct ctl_table *table, const struct pn_guard_key_row *row)
+{
+	int r = ctl_table_cell(table, row->tenant);
+
+	r = r < 0 ? r : ctl_table_cell(table, row->route);
+	r = r < 0 ? r : ctl_table_cell(table, row->key);
+	r = r < 0 ? r : ctl_table_cell(table, ctl_keys_state_text(row));
+	r = r < 0 ? r : ctl_table_number(table, row->attempts);
+	r = r < 0 ? r : ctl_table_number(table, row->crashes);
+	r = r < 0 ? r : ctl_table_time(table, row->created_at_us);
+	r = r < 0 ? r : ctl_table_time(table, until(row));
+	return r < 0 ? r : ctl_table_cell(table, row->reason);
+}
+
+static int
+listing_flush(struct listing *listing)
+{
+	if (listing->table != NULL)
+		ctl_table_print(listing->table, false, &listing->out);
+	return ctl_flush(&listing->out);
+}
+
+static int
+add_row(const struct pn_guard_key_row *row, void *payload)
+{
+	struct listing *listing = payload;
+	int r = 0;
+
+	listing->rows++;
+	if (listing->table == NULL) {
+		pn_buf_add_char(&listing->out, '{');
+		ctl_keys_add_members(&listing->out, row);
+		pn_buf_add_text(&listing->out, "}\n");
+	} else {
+		r = add_cells(listing->table, row);
+	}
+	if (r < 0) {
+		ctl_complain("out of memory: ask for less with --limit");
+		listing->exit = CTL_REFUSED;
+	} else if (listing->rows % BLOCK_ROWS == 0) {
+		listing->exit = listing_flush(listing);
+	}
+	return listing->exit == CTL_DONE ? 0 : -EIO;
+}
+
+static int
+query_keys(struct ctl *ctl, const char *state, struct listing *listing)
+{
+	uint64_t limit =
+	    ctl->args.limit == UINT64_MAX ? CTL_LIST_LIMIT : ctl->args.limit;
+	struct pn_guard_key_filter filter = {
+		.tenant = ctl->args.tenant,
+		.route = ctl->args.route,
+		.state = state,
+		.limit = limit == 0 ? INT64_MAX : (int64_t)limit,
+	};
+	struct pn_error error = { .text = "" };
+	int r =
+	    pn_query_guard_keys(ctl->query, &filter, add_row, listing, &error);
+
+	if (listing->exit != CTL_DONE)
+		return listing->exit; /* told already */
+	if (r < 0)
+		return ctl_database_complain(ctl->conf, ctl->dsn, r, &error);
+	return listing_flush(listing);
+}
+
+static void
+say_how_many(const struct ctl *ctl, const struct listing *listing)
+{
+	const struct ctl_args *args = &ctl->args;
+
+	if (listing->table != NULL && listing->rows == 0)
+		(void)fprintf(stderr, "no keys%s\n",
+		    args->tenant || args->route || args->state ? " match"
+							       : " yet");
+	if (args->limit == UINT64_MAX && listing->rows == CTL_LIST_LIMIT)
+		(void)fprintf(stderr,
+		    "these are the first %d; --limit N "
+		    "shows more, --limit 0 all\n",
+		    CTL_LIST_LIMIT);
+}
+
+/* The state as the database spells it; *ret_state is NULL for any. */
+static int
+find_state(const struct ctl *ctl, const char **ret_state)
+{
+	*ret_state = NULL;
+	if (ctl->args.state == NULL)
+		return CTL_DONE;
+	for (size_t i = 0; i < PN_COUNT(states); i++)
+		if (pn_str_equal_fold(
+			pn_str_from(ctl->args.state), pn_str_from(states[i])))
+			*ret_state = states[i];
+	if (*ret_state != NULL)
+		return CTL_DONE;
+	return ctl_usage(ctl->command,
+	    "--state \"%s\" is none of PROCESSING, COMPLETED, FAILED",
+	    ctl->args.state);
+}
+
+int
+ctl_keys_list(struct ctl *ctl)
+{
+	struct listing listing = { .out = pn_buf_init(CTL_OUTPUT_BYTES_MAX) };
+	const char *state;
+	int r = ctl_keys_check(ctl);
+
+	if (r == CTL_DONE)
+		r = find_state(ctl, &state);
+	if (r != CTL_DONE)
+		return r;
+	if (!ctl->args.json) {
+		listing.table = ctl_table_new(titles, PN_COUNT(titles));
+		if (listing.table == NULL) {
+			ctl_complain("out of memory");
+			return CTL_REFUSED;
+		}
+	}
+	r = query_keys(ctl, state, &listing);
+	if (r == CTL_DONE)
+		say_how_many(ctl, &listing);
+	ctl_table_free(listing.table);
+	pn_buf_done(&listing.out);
+	return r;
+}
