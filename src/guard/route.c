@@ -25,7 +25,6 @@
 #include "paynotify/parse.h"
 
 enum {
-	TENANT_BYTES_MAX = 128,
 	ALLOW_BYTES_MAX = 1024,
 	STATUS_TEXT_LEN = 3, /* "409", "5xx" */
 	/* A text each of at most what a line of the configuration has. */
@@ -57,23 +56,24 @@ set_usual_work(struct pn_guard_route *route)
 	route->work[429] = PN_WORK_NOT;
 }
 
-/* "5xx": 5 and *ret_class; "409". False: neither, or of 1xx. */
+/* "5xx": true, and 5; "409": false. */
 static bool
-parse_status(struct pn_str text, unsigned *ret_status, bool *ret_class)
+parse_status(struct pn_str text, unsigned *ret_status)
 {
 	uint64_t status;
+	int r;
 
-	if (text.len != STATUS_TEXT_LEN || text.data[0] < '2' ||
-	    text.data[0] > '5')
-		return false;
-	*ret_class = text.data[1] == 'x' && text.data[2] == 'x';
-	if (*ret_class)
+	/* 1xx is none that an answer ends with: conf takes no such. */
+	assert(text.len == STATUS_TEXT_LEN);
+	assert(text.data[0] >= '2' && text.data[0] <= '5');
+	if (text.data[1] == 'x') {
 		*ret_status = (unsigned)(text.data[0] - '0');
-	else if (pn_parse_uint(text, PN_STATUS_COUNT - 1, &status) == 0)
-		*ret_status = (unsigned)status;
-	else
-		return false;
-	return true;
+		return true;
+	}
+	r = pn_parse_uint(text, PN_STATUS_COUNT - 1, &status);
+	assert(r == 0);
+	*ret_status = (unsigned)status;
+	return false;
 }
 
 struct status_list {
@@ -101,15 +101,7 @@ check_entry(const struct status_list *lists, size_t list, size_t entry,
 	const struct pn_conf_strings *entries = lists[list].entries;
 	const char *text = entries->values[entry];
 	const char *other = other_list(lists, list, text);
-	unsigned status;
-	bool is_class;
 
-	if (!parse_status(pn_str_from(text), &status, &is_class))
-		return pn_error_set(ret_error, -EINVAL,
-		    "%s:%d: %s \"%s\" is no status that a request ends with: "
-		    "200 to 599, or a class such as 5xx",
-		    entries->places[entry].file, entries->places[entry].line,
-		    lists[list].option, text);
 	if (other != NULL)
 		return pn_error_set(ret_error, -EINVAL,
 		    "%s:%d: %s \"%s\" stands in %s too: a status means one "
@@ -124,14 +116,12 @@ apply_list(
     struct pn_guard_route *route, const struct status_list *list, bool classes)
 {
 	unsigned status;
-	bool is_class;
 
 	for (size_t i = 0; i < list->entries->count; i++) {
-		if (!parse_status(pn_str_from(list->entries->values[i]),
-			&status, &is_class) ||
-		    is_class != classes)
+		if (parse_status(pn_str_from(list->entries->values[i]),
+			&status) != classes)
 			continue;
-		if (is_class)
+		if (classes)
 			set_class(route, status, list->work);
 		else
 			route->work[status] = (unsigned char)list->work;
@@ -238,12 +228,6 @@ init_tenant(struct pn_guard_route *route, struct pn_error *ret_error)
 		    given == 0 ? "one" : "only one");
 	assert(conf->tenant.count <= 1 && conf->tenant_header.count <= 1 &&
 	       conf->api_keys.count <= 1);
-	if (conf->tenant.count > 0 &&
-	    (conf->tenant.values[0][0] == '\0' ||
-		strlen(conf->tenant.values[0]) > TENANT_BYTES_MAX))
-		return pn_error_set(ret_error, -EINVAL,
-		    "%s:%d: tenant is not of 1 to 128 bytes",
-		    conf->tenant.places[0].file, conf->tenant.places[0].line);
 	if (conf->api_keys.count == 0)
 		return 0;
 	return pn_api_keys_open(
@@ -347,12 +331,31 @@ pn_guard_routes_close(struct pn_guard_routes *routes)
 	*routes = (struct pn_guard_routes){ .routes = NULL };
 }
 
+/* A default has no place, and is right. */
+static int
+check_listen(const struct pn_conf_strings *listen, struct pn_error *ret_error)
+{
+	for (size_t i = 0; i < listen->count; i++) {
+		int r = pn_listen_check(listen->values[i], false, ret_error);
+
+		if (r < 0 && listen->places != NULL)
+			return pn_error_prefix(ret_error, r,
+			    "%s:%d: listen: ", listen->places[i].file,
+			    listen->places[i].line);
+		if (r < 0)
+			return r;
+	}
+	return 0;
+}
+
 int
 pn_guard_check(const struct pn_conf *conf, struct pn_error *ret_error)
 {
 	struct pn_guard_routes routes;
-	int r = pn_guard_routes_open(conf, &routes, ret_error);
+	int r = check_listen(&conf->guard.listen, ret_error);
 
+	if (r == 0)
+		r = pn_guard_routes_open(conf, &routes, ret_error);
 	if (r == 0)
 		pn_guard_routes_close(&routes);
 	return r;

@@ -28,7 +28,7 @@ enum {
 	TENANT_BYTES_MAX = 128, /* what a header may name; see 0007 */
 	/* Digest, blank, a name of one letter, and the end of the line. */
 	LINE_BYTES_MIN = 2 * PN_SHA256_BYTES + 3,
-	API_KEYS_MAX = PN_KEY_FILE_BYTES_MAX / LINE_BYTES_MIN + 1,
+	API_KEYS_MAX = PN_CA_FILE_BYTES_MAX / LINE_BYTES_MIN + 1,
 };
 
 struct api_key {
@@ -39,7 +39,7 @@ struct api_key {
 
 struct pn_api_keys {
 	struct pn_arena *arena; /* the tenants' names */
-	size_t count;
+	size_t count, room;
 	struct api_key keys[]; /* by digest */
 };
 
@@ -105,8 +105,8 @@ add_line(struct pn_api_keys *keys, const struct pn_conf_file *file,
 	struct api_key *key = &keys->keys[keys->count];
 	const char *fault;
 
-	fault = keys->count == API_KEYS_MAX ? "is one too many"
-					    : parse_line(line, key);
+	fault = keys->count == keys->room ? "is one too many"
+					  : parse_line(line, key);
 	if (fault != NULL)
 		return pn_error_set(ret_error, -EINVAL, "%s:%d: the line %s",
 		    file->path, number, fault);
@@ -143,13 +143,16 @@ pn_api_keys_open(const struct pn_conf_file *file, struct pn_api_keys **ret_keys,
     struct pn_error *ret_error)
 {
 	struct pn_str rest = pn_conf_file_text(file), line;
+	size_t room = rest.len / LINE_BYTES_MIN + 1;
 	struct pn_api_keys *keys;
 	int r = 0;
 
-	keys = calloc(
-	    1, sizeof(*keys) + (API_KEYS_MAX + 1) * sizeof(keys->keys[0]));
+	if (room > API_KEYS_MAX)
+		room = API_KEYS_MAX;
+	keys = calloc(1, sizeof(*keys) + room * sizeof(keys->keys[0]));
 	if (keys == NULL)
 		return pn_error_set(ret_error, -ENOMEM, "out of memory");
+	keys->room = room;
 	keys->arena = pn_arena_new(PN_ARENA_BYTES_MAX);
 	if (keys->arena == NULL)
 		r = pn_error_set(ret_error, -ENOMEM, "out of memory");
