@@ -1,7 +1,8 @@
 /*
  * JSON. What is accepted jansson accepts too, as the same value, and it stays
- * acceptable when sanitised, with no escaped NUL left; and any bytes at all can
- * be added as a string and read back as UTF-8.
+ * acceptable when sanitised, with no escaped NUL left. Its canonical form is the
+ * same value and its own canonical form. And any bytes at all can be added as a
+ * string and read back as UTF-8.
  */
 #include "fuzz.h"
 
@@ -48,6 +49,21 @@ check_sanitised(struct pn_arena *arena, struct pn_str text)
 }
 
 static void
+check_canonical(struct pn_arena *arena, struct pn_str text, json_t *value)
+{
+	struct pn_str form, again;
+	json_t *other = NULL;
+	int r = pn_json_canonical(text, arena, &form, NULL);
+
+	assert(r == 0 && form.len <= text.len);
+	r = pn_json_parse(form, &other, NULL);
+	assert(r == 0 && json_equal(value, other));
+	json_decref(other);
+	r = pn_json_canonical(form, arena, &again, NULL);
+	assert(r == 0 && pn_str_equal(form, again));
+}
+
+static void
 check_string(struct pn_str bytes)
 {
 	struct pn_buf out = pn_buf_init(PN_BODY_BYTES_MAX * 8);
@@ -81,6 +97,7 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		assert(pn_str_is_utf8(text));
 		check_same(text, value);
 		check_sanitised(arena, text);
+		check_canonical(arena, text, value);
 		json_decref(value);
 	}
 	check_string(text);
