@@ -251,6 +251,21 @@ open_store(struct program *program, struct pn_error *ret_error)
 }
 
 static int
+open_server(struct program *program, struct pn_error *ret_error)
+{
+	const struct pn_conf_server *conf = &program->conf->server;
+	struct pn_server_options options = {
+		.conf = conf,
+		.listen = &conf->listen,
+		.body_bytes_max = (size_t)conf->max_body_bytes,
+		.handler = &pn_notifications,
+		.service = program->ingest,
+	};
+
+	return pn_server_open(&options, &program->server, ret_error);
+}
+
+static int
 open_admin(struct program *program, struct pn_error *ret_error)
 {
 	int r = pn_admin_open(
@@ -277,8 +292,7 @@ open_program(struct program *program, struct pn_error *ret_error)
 		    ret_error, -EIO, "could not initialise libcurl");
 	r = open_store(program, ret_error);
 	if (r == 0 && is(program, ROLE_RECEIVE))
-		r = pn_server_open(program->conf, program->ingest,
-		    &program->server, ret_error);
+		r = open_server(program, ret_error);
 	if (r == 0)
 		r = open_admin(program, ret_error);
 	if (r == 0 && pushes)

@@ -1,22 +1,24 @@
 /*
  * One request on a connection, from its first line to its reply.
  *
- *   begin      the request line is there: arena, route
- *   handle     1st call: headers complete -> framing, limits, body buffer
+ *   begin      the request line is there: arena
+ *   handle     1st call: headers complete -> the handler's begin(), framing,
+ *              limits, body buffer
  *              further calls: pieces of the body
- *              last call: body complete -> pipeline, or a page of our own
+ *              last call: body complete -> the handler's submit(), or refuse()
  *   completed  the reply is sent, or the connection broke
  *
- * Phases of a request that goes into the pipeline, and who moves it:
+ * Phases of a request that is submitted, and who moves it:
  *
  *   READING --handle--> SUBMITTED --handle--> SUSPENDED --done--> DECIDED
  *                           |                                        ^
  *                           +---------------- done ------------------+
  *
- * done() may come from a store thread, at any moment from the submission on, even
- * before pn_ingest_submit() has returned; and what is refused unverified is
- * decided in the same thread, before it returns. A suspension costs two
- * epoll_ctl calls and a wake-up, so such a request must not pay for it. Hence:
+ * pn_call_done() may come from any thread, at any moment from the submission on,
+ * even before submit() has returned; and what a handler knows the answer of (a
+ * notification that is refused unverified) is decided in the same thread, before
+ * it returns. A suspension costs two epoll_ctl calls and a wake-up, so such a
+ * request must not pay for it. Hence:
  *
  *   1. handle submits without having suspended.
  *   2. If the phase is DECIDED when the submission returns, it replies at once.
@@ -30,31 +32,32 @@
  * So each suspension is resumed exactly once, by exactly one side. A reply is
  * always queued by the connection's own thread, in handle, never by done():
  * libmicrohttpd allows it for suspended connections, but it would run its state
- * machine in the store's thread. The outcome and the reply in the job are
- * published by the same exchange (release) and read after the load or
- * compare-exchange that saw it (acquire), or behind libmicrohttpd's own mutex.
+ * machine in the handler's thread. The answer in the call is published by the
+ * same exchange (release) and read after the load or compare-exchange that saw
+ * it (acquire), or behind libmicrohttpd's own mutex.
  *
- * Everything lives in one arena, this struct too, with two owners: the connection
- * (until completed) and the pipeline (until release()). The last one frees it; a
- * statement that was overtaken by commit_timeout may be the last by far, so
- * release() touches nothing but the arena, not even the server.
+ * Everything lives in one arena, this struct too, with the handler's job behind
+ * it, and has two owners: the connection (until completed) and the handler (from
+ * submit() until pn_call_release()). The last one tells the handler's end() and
+ * frees it; a statement that was overtaken by commit_timeout may be the last by
+ * far, so this touches nothing but the arena and the (static) handler, not even
+ * the server.
  *
  * A body over the limit is not buffered. A sender that asks first (Expect) is
  * refused before it sends, and so is what is announced to be beyond any bound.
  * Else the body is thrown away, up to that bound, and then answered: a reply in
  * mid-upload, and a close with bytes unread, reach the sender as a reset and not
- * as a status. Bodies to unknown paths are thrown away too, so that the connection
- * stays usable.
+ * as a status. Bodies that begin() does not want are thrown away too, so that the
+ * connection stays usable.
  *
- * What is answered with a page has a receipt as well, except a 404: a path that is
- * no account's has nobody whose receipt it could be, and scanners ask for many.
+ * Which refusal is told, when there are several: too many headers, then what
+ * begin() says, then an ambiguous length, then a long body.
  */
 #include <assert.h>
 #include <errno.h>
+#include <stdalign.h>
+#include <stddef.h>
 #include <string.h>
-
-#include "paynotify/log.h"
-#include "paynotify/metrics.h"
 
 #include "http_internal.h"
 
@@ -73,21 +76,30 @@ enum phase {
 };
 
 struct pn_exchange {
-	_Atomic int refs; /* the connection's and the pipeline's */
+	struct pn_call call; /* first: see exchange_of() */
+	const struct pn_handler *handler;
+	_Atomic int refs; /* the connection's and the handler's */
 	_Atomic int phase;
+	bool seen; /* by the handler: it hears of the end */
 	struct pn_server *server;
 	struct MHD_Connection *connection;
 	struct pn_conn *conn;
-	struct pn_arena *arena; /* in which this struct lies */
-	struct pn_peer peer;    /* who sent it, behind proxies */
-	struct pn_request request;
-	struct pn_ingest_job job;
-	enum pn_page page; /* PN_PAGE_COUNT: the pipeline answers */
+	struct pn_peer peer; /* who sent it, behind proxies */
+	enum pn_refused refusal;
 	char *body;
 	size_t body_len, body_size;
 	uint64_t announced; /* Content-Length, or 0 */
 	size_t discarded;
+	alignas(max_align_t) char job[];
 };
+static_assert(
+    offsetof(struct pn_exchange, call) == 0, "a call is its exchange");
+
+static struct pn_exchange *
+exchange_of(struct pn_call *call)
+{
+	return (struct pn_exchange *)call;
+}
 
 /* -- life --------------------------------------------------------------------- */
 
@@ -99,8 +111,10 @@ exchange_unref(struct pn_exchange *x)
 
 	assert(before > 0);
 	if (before == 1) {
-		struct pn_arena *arena = x->arena;
+		struct pn_arena *arena = x->call.arena;
 
+		if (x->seen && x->handler->end != NULL)
+			x->handler->end(&x->call);
 		pn_arena_free(arena); /* and x with it */
 	}
 }
@@ -140,7 +154,8 @@ pn_exchange_begin(void *cls, const char *uri, struct MHD_Connection *connection)
 	arena = pn_arena_new(PN_ARENA_BYTES_MAX);
 	if (arena == NULL)
 		return NULL;
-	x = pn_arena_alloc(arena, sizeof(*x));
+	x = pn_arena_alloc(
+	    arena, sizeof(*x) + server->options.handler->job_bytes);
 	target = pn_arena_copy(arena, pn_str_from(uri));
 	if (x == NULL || target.data == NULL) {
 		pn_arena_free(arena);
@@ -151,9 +166,10 @@ pn_exchange_begin(void *cls, const char *uri, struct MHD_Connection *connection)
 	x->server = server;
 	x->connection = connection;
 	x->conn = info->socket_context;
-	x->arena = arena;
-	x->page = PN_PAGE_COUNT;
-	split_target(target, &x->request);
+	x->handler = server->options.handler;
+	x->call.arena = arena;
+	x->call.job = x->job;
+	split_target(target, &x->call.request);
 	(void)atomic_fetch_add(&server->active, 1);
 	return x;
 }
@@ -178,12 +194,12 @@ pn_exchange_completed(void *cls, struct MHD_Connection *connection,
 	assert(before > 0);
 }
 
-/* -- the pipeline's side ---------------------------------------------------- */
+/* -- the handler's side ----------------------------------------------------- */
 
-static void
-job_done(struct pn_ingest_job *job)
+void
+pn_call_done(struct pn_call *call)
 {
-	struct pn_exchange *x = job->payload;
+	struct pn_exchange *x = exchange_of(call);
 	struct pn_server *server = x->server;
 	struct MHD_Connection *connection = x->connection;
 	int before = atomic_exchange_explicit(
@@ -198,16 +214,16 @@ job_done(struct pn_ingest_job *job)
 	assert(pending > 0);
 }
 
-static void
-job_release(struct pn_ingest_job *job)
+void
+pn_call_release(struct pn_call *call)
 {
-	exchange_unref(job->payload);
+	exchange_unref(exchange_of(call));
 }
 
-static bool
-job_rate_limited(struct pn_ingest_job *job)
+bool
+pn_call_rate_limited(struct pn_call *call)
 {
-	struct pn_exchange *x = job->payload;
+	struct pn_exchange *x = exchange_of(call);
 
 	return x->server->limiter != NULL &&
 	       pn_limiter_exhausted(
@@ -216,92 +232,59 @@ job_rate_limited(struct pn_ingest_job *job)
 
 /* -- replies ------------------------------------------------------------------ */
 
-/* A refusal that does not go through the pipeline: only a receipt. */
-static void
-refuse(struct pn_exchange *x, enum pn_ingest_refusal why)
+static enum MHD_Result
+reply(struct pn_exchange *x, bool close)
+{
+	pn_watch_request(x->server->watch, x->conn);
+	return pn_reply_send(x->connection, &x->call.answer,
+	    pn_str_is(x->call.request.method, "HEAD"),
+	    close || atomic_load(&x->server->stopping));
+}
+
+static enum MHD_Result
+reply_refused(struct pn_exchange *x, bool close)
 {
 	uint64_t read = (uint64_t)x->body_len + x->discarded;
 
+	assert(x->refusal != PN_REFUSED_NOT);
 	if (x->body != NULL)
-		x->request.body = (struct pn_str){ x->body, x->body_len };
-	x->job.body_bytes = read > x->announced ? read : x->announced;
-	pn_ingest_refuse(x->server->ingest, &x->job, why);
-}
-
-static enum MHD_Result
-reply_page(struct pn_exchange *x, bool close)
-{
-	static const enum pn_ingest_refusal refusals[PN_PAGE_COUNT] = {
-		[PN_PAGE_METHOD] = PN_REFUSE_METHOD,
-		[PN_PAGE_TOO_LARGE] = PN_REFUSE_BODY_OVER_LIMIT,
-		[PN_PAGE_HEADERS] = PN_REFUSE_HEADERS,
-	};
-
-	assert(x->page < PN_PAGE_COUNT);
-	if (x->job.route == NULL)
-		pn_metric_add(PN_METRIC_NOT_FOUND, 1); /* no receipt: above */
-	else
-		refuse(x, refusals[x->page]);
-	pn_watch_request(x->server->watch, x->conn);
-	return pn_reply_page(
-	    x->connection, x->page, close || atomic_load(&x->server->stopping));
-}
-
-static enum MHD_Result
-reply_job(struct pn_exchange *x, bool close)
-{
-	pn_watch_request(x->server->watch, x->conn);
-	return pn_reply_send(x->connection, x->job.outcome, &x->job.reply,
-	    close || atomic_load(&x->server->stopping));
+		x->call.request.body = (struct pn_str){ x->body, x->body_len };
+	x->call.body_bytes = read > x->announced ? read : x->announced;
+	x->seen = true;
+	x->handler->refuse(x->server->options.service, &x->call, x->refusal);
+	return reply(x, close);
 }
 
 /* -- headers complete --------------------------------------------------------- */
 
-/* 0, 1: too many headers; -ENOMEM. Route and job are there in both good cases:
- * the refusal needs them. */
+/* 0, 1: too many headers; -ENOMEM. */
 static int
 prepare(struct pn_exchange *x, const char *method)
 {
+	struct pn_request *request = &x->call.request;
 	struct pn_header *headers = NULL;
 	size_t count = 0;
-	int r = pn_head_read(x->connection, x->arena, &headers, &count);
+	int r = pn_head_read(x->connection, x->call.arena, &headers, &count);
 
 	if (r < 0)
 		return r;
-	x->request.method = pn_arena_copy(x->arena, pn_str_from(method));
-	if (x->request.method.data == NULL)
+	request->method = pn_arena_copy(x->call.arena, pn_str_from(method));
+	if (request->method.data == NULL)
 		return -ENOMEM;
-	x->request.headers = headers;
-	x->request.header_count = count;
-	x->request.body = PN_STR("");
-	pn_peer_forwarded(&x->server->conf->trusted_proxies, &x->conn->peer,
-	    headers, count, &x->peer);
-	x->request.peer = pn_str_from(x->peer.text);
-	x->job = (struct pn_ingest_job){
-		.route =
-		    x->request.path.len > PN_PATH_BYTES_MAX
-			? NULL
-			: pn_ingest_route(x->server->ingest, x->request.path),
-		.request = &x->request,
-		.arena = x->arena,
-		.done = job_done,
-		.release = job_release,
-		.rate_limited = job_rate_limited,
-		.payload = x,
-	};
-	if (r > 0)
-		x->page = PN_PAGE_HEADERS;
-	else if (x->job.route == NULL)
-		x->page = PN_PAGE_NOT_FOUND;
-	else if (!pn_str_is(x->request.method, "POST"))
-		x->page = PN_PAGE_METHOD;
+	request->headers = headers;
+	request->header_count = count;
+	request->body = PN_STR("");
+	pn_peer_forwarded(&x->server->options.conf->trusted_proxies,
+	    &x->conn->peer, headers, count, &x->peer);
+	request->peer = pn_str_from(x->peer.text);
+	x->call.from_proxy = x->conn->trusted;
 	return r;
 }
 
 static bool
 reserve(struct pn_exchange *x, size_t size)
 {
-	char *body = pn_arena_alloc(x->arena, size);
+	char *body = pn_arena_alloc(x->call.arena, size);
 
 	if (body == NULL)
 		return false;
@@ -318,11 +301,11 @@ over_limit(struct pn_exchange *x, uint64_t length)
 {
 	struct pn_str expect;
 
-	if (x->page == PN_PAGE_COUNT)
-		x->page = PN_PAGE_TOO_LARGE;
+	if (x->refusal == PN_REFUSED_NOT)
+		x->refusal = PN_REFUSED_BODY;
 	if (length > DISCARD_BYTES_MAX ||
-	    pn_request_header(&x->request, "Expect", &expect) > 0)
-		return reply_page(x, true);
+	    pn_request_header(&x->call.request, "Expect", &expect) > 0)
+		return reply_refused(x, true);
 	pn_watch_request(x->server->watch, x->conn);
 	return MHD_YES;
 }
@@ -330,25 +313,30 @@ over_limit(struct pn_exchange *x, uint64_t length)
 static enum MHD_Result
 headers_complete(struct pn_exchange *x, const char *method)
 {
-	uint64_t limit = (uint64_t)x->server->conf->max_body_bytes, length = 0;
+	const struct pn_server_options *options = &x->server->options;
+	uint64_t length = 0;
 	enum pn_framing framing;
 	int r = prepare(x, method);
 
 	if (r < 0)
 		return MHD_NO;
-	if (r > 0)
-		return reply_page(x, true);
-	framing = pn_head_framing(&x->request, &length);
+	if (r > 0) {
+		x->refusal = PN_REFUSED_HEADERS;
+		return reply_refused(x, true);
+	}
+	x->seen = true;
+	x->refusal = x->handler->begin(options->service, &x->call);
+	assert((unsigned)x->refusal < PN_REFUSED_COUNT);
+	framing = pn_head_framing(&x->call.request, &length);
 	if (framing == PN_FRAMING_AMBIGUOUS) {
-		if (x->page != PN_PAGE_COUNT)
-			return reply_page(x, true);
-		refuse(x, PN_REFUSE_LENGTH_AMBIGUOUS);
-		return reply_job(x, true);
+		if (x->refusal == PN_REFUSED_NOT)
+			x->refusal = PN_REFUSED_LENGTH;
+		return reply_refused(x, true);
 	}
 	x->announced = length;
-	if (length > limit)
+	if (length > options->body_bytes_max)
 		return over_limit(x, length);
-	if (x->page == PN_PAGE_COUNT && length > 0 &&
+	if (x->refusal == PN_REFUSED_NOT && length > 0 &&
 	    !reserve(x, (size_t)length))
 		return MHD_NO;
 	pn_watch_request(x->server->watch, x->conn);
@@ -361,7 +349,7 @@ static bool
 make_room(struct pn_exchange *x, size_t needed)
 {
 	size_t size = x->body_size == 0 ? CHUNKED_BYTES_FIRST : x->body_size;
-	size_t limit = (size_t)x->server->conf->max_body_bytes;
+	size_t limit = x->server->options.body_bytes_max;
 
 	assert(needed <= limit);
 	while (size < needed)
@@ -372,10 +360,10 @@ make_room(struct pn_exchange *x, size_t needed)
 static enum MHD_Result
 take_body(struct pn_exchange *x, const char *data, size_t len)
 {
-	if (x->page == PN_PAGE_COUNT &&
-	    len > (size_t)x->server->conf->max_body_bytes - x->body_len)
-		x->page = PN_PAGE_TOO_LARGE;
-	if (x->page != PN_PAGE_COUNT) {
+	if (x->refusal == PN_REFUSED_NOT &&
+	    len > x->server->options.body_bytes_max - x->body_len)
+		x->refusal = PN_REFUSED_BODY;
+	if (x->refusal != PN_REFUSED_NOT) {
 		x->discarded += len;
 		return x->discarded > DISCARD_BYTES_MAX ? MHD_NO : MHD_YES;
 	}
@@ -395,7 +383,7 @@ submit(struct pn_exchange *x)
 	struct pn_server *server = x->server;
 	int expected = PHASE_SUBMITTED;
 
-	x->request.body =
+	x->call.request.body =
 	    (struct pn_str){ x->body == NULL ? "" : x->body, x->body_len };
 	pn_watch_pause(x->conn);
 	/* Sequentially consistent, as the other side's "set refusing, then read
@@ -403,15 +391,15 @@ submit(struct pn_exchange *x)
 	(void)atomic_fetch_add(&server->pending, 1);
 	if (atomic_load(&server->refusing)) {
 		(void)atomic_fetch_sub(&server->pending, 1);
-		refuse(x, PN_REFUSE_QUEUE_FULL);
-		return reply_job(x, true);
+		x->refusal = PN_REFUSED_STOPPING;
+		return reply_refused(x, true);
 	}
 	(void)atomic_fetch_add_explicit(&x->refs, 1, memory_order_relaxed);
 	atomic_store_explicit(&x->phase, PHASE_SUBMITTED, memory_order_relaxed);
-	pn_ingest_submit(server->ingest, &x->job);
+	x->handler->submit(server->options.service, &x->call);
 	if (atomic_load_explicit(&x->phase, memory_order_acquire) ==
 	    PHASE_DECIDED)
-		return reply_job(x, false);
+		return reply(x, false);
 	MHD_suspend_connection(x->connection);
 	if (!atomic_compare_exchange_strong_explicit(&x->phase, &expected,
 		PHASE_SUSPENDED, memory_order_acq_rel, memory_order_acquire)) {
@@ -424,9 +412,9 @@ submit(struct pn_exchange *x)
 static enum MHD_Result
 body_complete(struct pn_exchange *x)
 {
-	if (x->page == PN_PAGE_COUNT)
+	if (x->refusal == PN_REFUSED_NOT)
 		return submit(x);
-	return reply_page(x, x->page == PN_PAGE_TOO_LARGE);
+	return reply_refused(x, x->refusal == PN_REFUSED_BODY);
 }
 
 enum MHD_Result
@@ -454,10 +442,10 @@ pn_exchange_handle(void *cls, struct MHD_Connection *connection,
 		r = take_body(x, upload, *upload_len);
 		*upload_len = 0;
 		return r;
-	case PHASE_DECIDED: return reply_job(x, false);
+	case PHASE_DECIDED: return reply(x, false);
 	default:
 		/* A suspended connection is not handled. */
-		assert(!"handled while in the pipeline");
+		assert(!"handled while suspended");
 		return MHD_NO;
 	}
 }

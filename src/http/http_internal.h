@@ -2,9 +2,9 @@
  * What the files of src/http share: addresses, limits a peer, the list of
  * connections with its watchdog, one request (exchange), replies.
  *
- * Which thread calls what: the MHD threads everything but pn_exchange_done()
- * and pn_exchange_release(), which come from whatever thread the pipeline uses;
- * open and close functions belong to the main thread.
+ * Which thread calls what: the MHD threads everything but pn_call_done() and
+ * pn_call_release(), which come from whatever thread the handler uses; open and
+ * close functions belong to the main thread.
  */
 #ifndef PN_HTTP_INTERNAL_H
 #define PN_HTTP_INTERNAL_H
@@ -16,8 +16,8 @@
 #include <sys/socket.h>
 #include <microhttpd.h>
 
+#include "paynotify/buf.h"
 #include "paynotify/conf.h"
-#include "paynotify/ingest.h"
 #include "paynotify/limits.h"
 #include "paynotify/log.h"
 #include "paynotify/moment.h"
@@ -72,6 +72,7 @@ struct pn_conn {
 	struct pn_conn *prev, *next; /* the list, under its mutex */
 	int fd;
 	bool counted; /* against the peer's maximum */
+	bool trusted; /* a trusted proxy, or a unix socket */
 	struct pn_peer peer;
 	_Atomic int64_t deadline_us; /* monotonic; the watchdog cuts it then */
 };
@@ -106,8 +107,7 @@ struct pn_listener {
 };
 
 struct pn_server {
-	const struct pn_conf_server *conf;
-	struct pn_ingest *ingest;
+	struct pn_server_options options; /* what it points to: borrowed */
 	struct pn_watch *watch;
 	struct pn_limiter *limiter; /* NULL: off */
 	struct pn_listener listeners[PN_LISTEN_MAX];
@@ -151,19 +151,8 @@ pn_head_framing(const struct pn_request *request, uint64_t *ret_length);
 
 /* -- replies (reply.c) ----------------------------------------------------- */
 
-/* What the server itself says, in plain text. */
-enum pn_page {
-	PN_PAGE_NOT_FOUND,
-	PN_PAGE_METHOD,
-	PN_PAGE_TOO_LARGE,
-	PN_PAGE_HEADERS,
-	PN_PAGE_COUNT
-};
-
-enum MHD_Result
-pn_reply_page(struct MHD_Connection *connection, enum pn_page page, bool close);
-/* body stays until the request is completed. */
+/* The body stays until the request is completed. */
 enum MHD_Result pn_reply_send(struct MHD_Connection *connection,
-    enum pn_outcome outcome, const struct pn_reply *reply, bool close);
+    const struct pn_answer *answer, bool head, bool close);
 
 #endif

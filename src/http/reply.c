@@ -1,50 +1,46 @@
 /*
- * Outcome to status, and the bytes on the wire. This is the one place where an
- * outcome becomes a status code (DESIGN.md section 6); what the body says is the
- * provider's affair.
+ * An answer's bytes on the wire.
  *
  * A reply is one libmicrohttpd response that points at the body in the request's
  * arena: nothing is copied, and the arena outlives the response, because the
  * exchange lets go of it in the completed callback only.
  *
- * Retry-After goes with 429 and 503: 2 to 5 seconds, spread, so that the senders
- * that a short outage refused do not all come back in the same second.
+ * libmicrohttpd wants header names and values to end in a NUL, and copies them;
+ * so each is set down on the stack for it. Not in the arena: a handler that has
+ * decided may still be using that. A header of a foreign server may be none that
+ * it can send (no value, a line break in it, beyond any bound); it is passed over,
+ * because an answer without that header is better than none. So is what it says
+ * about its own framing: the body that is sent is the server's to frame.
+ *
+ * Where HTTP has no body (204, 304, an answer to HEAD) libmicrohttpd sends none
+ * whatever is given to it, but it says how long it would be. Of a HEAD or a 304
+ * without one that is not known, and "Content-Length: 0" would be a lie that a
+ * cache believes; its only way to say nothing is a body of unknown length in the
+ * manner of HTTP/1.0, which costs the connection.
  */
 #include <assert.h>
-
-#include "paynotify/log.h"
+#include <string.h>
 
 #include "http_internal.h"
 
-static const unsigned status_of_outcome[PN_OUTCOME_COUNT] = {
-	[PN_OUTCOME_SUCCESS] = 200,
-	[PN_OUTCOME_MALFORMED] = 400,
-	[PN_OUTCOME_UNAUTHENTIC] = 401,
-	[PN_OUTCOME_WRONG_ACCOUNT] = 403,
-	[PN_OUTCOME_CONFLICT] = 422,
-	[PN_OUTCOME_RATE_LIMITED] = 429,
-	[PN_OUTCOME_UNDECRYPTABLE] = 500,
-	[PN_OUTCOME_UNAVAILABLE] = 503,
+enum { LINE_BYTES_MAX = PN_HEADER_BYTES_MAX };
+
+/* What this server alone says. */
+static const struct pn_str own_names[] = {
+	{ "Content-Length", 14 },
+	{ "Transfer-Encoding", 17 },
+	{ "Connection", 10 },
+	{ "Date", 4 },
 };
 
-static const struct page {
-	unsigned status;
-	struct pn_str body;
-	const char *allow;
-} pages[PN_PAGE_COUNT] = {
-	[PN_PAGE_NOT_FOUND] = { 404, { "not found", 9 }, NULL },
-	[PN_PAGE_METHOD] = { 405, { "method not allowed", 18 }, "POST" },
-	[PN_PAGE_TOO_LARGE] = { 413, { "body too large", 14 }, NULL },
-	[PN_PAGE_HEADERS] = { 431, { "too many headers", 16 }, NULL },
-};
-
-static const char *const retry_after[] = { "2", "3", "4", "5" };
-
-unsigned
-pn_server_status(enum pn_outcome outcome)
+static ssize_t
+no_body(void *cls, uint64_t at, char *buffer, size_t size)
 {
-	assert((unsigned)outcome < PN_OUTCOME_COUNT);
-	return status_of_outcome[outcome];
+	(void)cls;
+	(void)at;
+	(void)buffer;
+	(void)size;
+	return MHD_CONTENT_READER_END_OF_STREAM;
 }
 
 /* Takes the body by reference. libmicrohttpd wants it writable and does not
@@ -56,65 +52,81 @@ response_of(struct pn_str body)
 	    body.len, (void *)(uintptr_t)body.data, MHD_RESPMEM_PERSISTENT);
 }
 
-static bool
-add(struct MHD_Response *response, const char *name, const char *value)
+/* Of what has no body here, but elsewhere one of any length. */
+static struct MHD_Response *
+response_of_unknown(void)
 {
-	return MHD_add_response_header(response, name, value) == MHD_YES;
+	struct MHD_Response *response = MHD_create_response_from_callback(
+	    MHD_SIZE_UNKNOWN, 1, no_body, NULL, NULL);
+
+	if (response != NULL)
+		(void)MHD_set_response_options(
+		    response, MHD_RF_HTTP_1_0_COMPATIBLE_STRICT, MHD_RO_END);
+	return response;
 }
 
-/* Queues and lets go. MHD_NO makes libmicrohttpd close the connection: the
- * sender then tries again, which is right when memory is out. */
-static enum MHD_Result
-queue(struct MHD_Connection *connection, unsigned status,
-    struct MHD_Response *response, bool complete)
+static bool
+is_own(struct pn_str name)
 {
-	enum MHD_Result r = MHD_NO;
+	for (size_t i = 0; i < PN_COUNT(own_names); i++)
+		if (pn_str_equal_fold(name, own_names[i]))
+			return true;
+	return false;
+}
 
-	if (complete)
-		r = MHD_queue_response(connection, status, response);
+/* Bytes that would end the line, or the text before its end. */
+static bool
+is_clean(struct pn_str s)
+{
+	return memchr(s.data, '\0', s.len) == NULL &&
+	       memchr(s.data, '\r', s.len) == NULL &&
+	       memchr(s.data, '\n', s.len) == NULL;
+}
+
+/* False: memory is out. */
+static bool
+add(struct MHD_Response *response, const struct pn_header *header)
+{
+	char line[LINE_BYTES_MAX];
+	struct pn_str name = header->name, value = header->value;
+	char *text;
+
+	if (name.len == 0 || value.len == 0 ||
+	    name.len + value.len + 2 > sizeof(line) || !is_clean(name) ||
+	    memchr(name.data, '\t', name.len) != NULL || !is_clean(value) ||
+	    is_own(name))
+		return true;
+	memcpy(line, name.data, name.len);
+	line[name.len] = '\0';
+	text = line + name.len + 1;
+	memcpy(text, value.data, value.len);
+	text[value.len] = '\0';
+	return MHD_add_response_header(response, line, text) == MHD_YES;
+}
+
+enum MHD_Result
+pn_reply_send(struct MHD_Connection *connection, const struct pn_answer *answer,
+    bool head, bool close)
+{
+	bool unknown = answer->body.len == 0 &&
+		       (head || answer->status == MHD_HTTP_NOT_MODIFIED);
+	struct MHD_Response *response =
+	    unknown ? response_of_unknown() : response_of(answer->body);
+	enum MHD_Result r = MHD_NO;
+	bool ok = true;
+
+	assert(answer->status >= MHD_HTTP_OK && answer->status <= 999);
+	if (response == NULL)
+		return MHD_NO;
+	for (size_t i = 0; ok && i < answer->header_count; i++)
+		ok = add(response, &answer->headers[i]);
+	if (close)
+		ok = ok && MHD_add_response_header(response,
+			       MHD_HTTP_HEADER_CONNECTION, "close") == MHD_YES;
+	/* MHD_NO makes libmicrohttpd close the connection: the sender then
+	 * tries again, which is right when memory is out. */
+	if (ok)
+		r = MHD_queue_response(connection, answer->status, response);
 	MHD_destroy_response(response);
 	return r;
-}
-
-enum MHD_Result
-pn_reply_page(struct MHD_Connection *connection, enum pn_page page, bool close)
-{
-	const struct page *p = &pages[page];
-	struct MHD_Response *response = response_of(p->body);
-	bool ok;
-
-	assert((unsigned)page < PN_PAGE_COUNT);
-	if (response == NULL)
-		return MHD_NO;
-	ok = add(response, MHD_HTTP_HEADER_CONTENT_TYPE, "text/plain");
-	if (p->allow != NULL)
-		ok = ok && add(response, MHD_HTTP_HEADER_ALLOW, p->allow);
-	if (close)
-		ok = ok && add(response, MHD_HTTP_HEADER_CONNECTION, "close");
-	return queue(connection, p->status, response, ok);
-}
-
-enum MHD_Result
-pn_reply_send(struct MHD_Connection *connection, enum pn_outcome outcome,
-    const struct pn_reply *reply, bool close)
-{
-	unsigned status =
-	    reply->status_is_200 ? MHD_HTTP_OK : pn_server_status(outcome);
-	struct MHD_Response *response = response_of(reply->body);
-	bool ok;
-
-	if (response == NULL)
-		return MHD_NO;
-	ok = add(response, MHD_HTTP_HEADER_CONTENT_TYPE,
-	    reply->content_type == NULL ? "text/plain" : reply->content_type);
-	if (status == MHD_HTTP_TOO_MANY_REQUESTS ||
-	    status == MHD_HTTP_SERVICE_UNAVAILABLE) {
-		uint64_t spread = (uint64_t)pn_clock_monotonic_us();
-
-		ok = ok && add(response, MHD_HTTP_HEADER_RETRY_AFTER,
-			       retry_after[spread % PN_COUNT(retry_after)]);
-	}
-	if (close)
-		ok = ok && add(response, MHD_HTTP_HEADER_CONNECTION, "close");
-	return queue(connection, status, response, ok);
 }

@@ -1,6 +1,6 @@
 /*
  * The HTTP server: one libmicrohttpd daemon an address, each with a pool of
- * epoll threads, over one list of connections and one pipeline.
+ * epoll threads, over one list of connections and one handler.
  *
  * Life of a server, and what may be relied on:
  *
@@ -46,7 +46,7 @@
  * 431 when the headers do not fit. It keeps (and clears after each request) all
  * of it as long as the connection is open, so this decides what an idle one
  * costs. Notifications have 1 to 2 kB of headers. */
-static const size_t connection_bytes = 10 << 10;
+static const size_t head_bytes_default = 10 << 10;
 static_assert(10 << 10 <= PN_HEADER_BYTES_MAX,
     "what libmicrohttpd lets through is within the limit");
 /* How long a stop waits for connections that the kernel holds for accept(). */
@@ -146,16 +146,23 @@ seconds_up(int64_t us)
 	return (unsigned)((us + PN_SECOND_US - 1) / PN_SECOND_US);
 }
 
+static size_t
+head_bytes(const struct pn_server_options *options)
+{
+	return options->head_bytes_max == 0 ? head_bytes_default
+					    : options->head_bytes_max;
+}
+
 static struct MHD_Daemon *
 start_daemon(struct pn_server *server, int fd)
 {
-	unsigned threads = thread_count(server->conf);
+	const struct pn_conf_server *conf = server->options.conf;
+	unsigned threads = thread_count(conf);
 	/* max_connections is kept by accept_policy(): over it a connection is
 	 * closed at once, and counted. libmicrohttpd would leave it waiting
 	 * unseen, and shares its limit out among threads that the kernel does
 	 * not fill evenly; so its limit lets each of them have all. */
-	unsigned limit =
-	    threads * ((unsigned)server->conf->max_connections + 1);
+	unsigned limit = threads * ((unsigned)conf->max_connections + 1);
 
 	return MHD_start_daemon(MHD_USE_EPOLL_INTERNAL_THREAD |
 				    MHD_ALLOW_SUSPEND_RESUME |
@@ -163,9 +170,8 @@ start_daemon(struct pn_server *server, int fd)
 	    0, accept_policy, server, pn_exchange_handle, server,
 	    MHD_OPTION_EXTERNAL_LOGGER, library_log, NULL,
 	    MHD_OPTION_LISTEN_SOCKET, fd, MHD_OPTION_CONNECTION_LIMIT, limit,
-	    MHD_OPTION_CONNECTION_MEMORY_LIMIT, connection_bytes,
-	    MHD_OPTION_CONNECTION_TIMEOUT,
-	    seconds_up(server->conf->idle_timeout_us),
+	    MHD_OPTION_CONNECTION_MEMORY_LIMIT, head_bytes(&server->options),
+	    MHD_OPTION_CONNECTION_TIMEOUT, seconds_up(conf->idle_timeout_us),
 	    /* A pool of one is refused with a warning; none is the same. */
 	    MHD_OPTION_THREAD_POOL_SIZE, threads == 1 ? 0U : threads,
 	    MHD_OPTION_NOTIFY_CONNECTION, connection_changed, server,
@@ -202,7 +208,8 @@ open_listener(
 static int
 open_parts(struct pn_server *server, struct pn_error *ret_error)
 {
-	const struct pn_conf_server *conf = server->conf;
+	const struct pn_conf_server *conf = server->options.conf;
+	const struct pn_conf_strings *listen = server->options.listen;
 	struct pn_watch_options options = {
 		.idle_timeout_us = conf->idle_timeout_us,
 		.request_timeout_us = conf->request_timeout_us,
@@ -220,8 +227,8 @@ open_parts(struct pn_server *server, struct pn_error *ret_error)
 			return pn_error_set(
 			    ret_error, -ENOMEM, "out of memory");
 	}
-	for (size_t i = 0; i < conf->listen.count; i++) {
-		r = open_listener(server, conf->listen.values[i], ret_error);
+	for (size_t i = 0; i < listen->count; i++) {
+		r = open_listener(server, listen->values[i], ret_error);
 		if (r < 0)
 			return r;
 	}
@@ -229,22 +236,26 @@ open_parts(struct pn_server *server, struct pn_error *ret_error)
 }
 
 int
-pn_server_open(const struct pn_conf *conf, struct pn_ingest *ingest,
+pn_server_open(const struct pn_server_options *options,
     struct pn_server **ret_server, struct pn_error *ret_error)
 {
+	const struct pn_handler *handler = options->handler;
 	struct pn_server *server = calloc(1, sizeof(*server));
 	int r;
 
-	assert(ingest != NULL);
-	assert(conf->server.listen.count <= PN_LISTEN_MAX);
+	assert(handler->begin != NULL && handler->submit != NULL);
+	assert(handler->refuse != NULL);
+	assert(options->listen->count <= PN_LISTEN_MAX);
+	assert(options->body_bytes_max <= PN_BODY_BYTES_MAX);
+	assert(options->head_bytes_max <= 2 * PN_HEADER_BYTES_MAX);
 	if (server == NULL)
 		return pn_error_set(ret_error, -ENOMEM, "out of memory");
 	MHD_set_panic_func(library_panic, NULL);
-	server->conf = &conf->server;
-	server->ingest = ingest;
+	server->options = *options;
 	server->listening =
 	    pn_buf_init(sizeof(struct pn_listen) * PN_LISTEN_MAX);
-	pn_ingest_set_statuses(ingest, pn_server_status);
+	if (handler->open != NULL)
+		handler->open(options->service);
 	r = open_parts(server, ret_error);
 	if (r < 0) {
 		pn_server_close(server, 0);
@@ -324,7 +335,7 @@ finish_requests(struct pn_server *server, int64_t grace_us)
 	stop_accepting(server);
 	wait_zero(&server->active, grace_us);
 	atomic_store(&server->refusing, true);
-	/* The store answers each within commit_timeout: this ends. */
+	/* The handler answers each in a bounded time: this ends. */
 	wait_zero(&server->pending, pending_warn_us);
 	while (atomic_load(&server->pending) > 0) {
 		pn_log_err("waiting for %u requests in the pipeline",

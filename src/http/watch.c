@@ -71,9 +71,9 @@ peer_slot(struct pn_watch *watch, const struct pn_peer *peer)
 }
 
 static bool
-is_exempt(const struct pn_watch *watch, const struct pn_peer *peer)
+is_trusted(const struct pn_watch *watch, const struct pn_peer *peer)
 {
-	return pn_peer_is_loopback(peer) ||
+	return peer->text[0] == '\0' || /* a unix socket */
 	       pn_conf_cidrs_match(
 		   watch->options.trusted, pn_str_from(peer->text));
 }
@@ -135,9 +135,10 @@ pn_watch_add(struct pn_watch *watch, int fd, const struct pn_peer *peer)
 		return NULL;
 	conn->fd = fd;
 	conn->peer = *peer;
+	conn->trusted = is_trusted(watch, peer);
 	pn_watch_idle(watch, conn);
 	(void)pthread_mutex_lock(&watch->lock);
-	if (!is_exempt(watch, peer))
+	if (!conn->trusted && !pn_peer_is_loopback(peer))
 		conn->counted = peer_add(watch, peer);
 	conn->next = watch->first;
 	if (watch->first != NULL)

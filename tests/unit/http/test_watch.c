@@ -99,6 +99,40 @@ test_watch__loopback_and_proxies_are_exempt(void **state)
 	pn_watch_close(watch);
 }
 
+/* A stranger's headers are believed, or those of a proxy are not. */
+static void
+test_watch__proxies_and_unix_sockets_are_trusted(void **state)
+{
+	static const struct {
+		const char *peer;
+		bool trusted;
+	} rows[] = {
+		{ "10.3.2.1", true },
+		{ "::ffff:10.3.2.1", true },
+		{ "11.3.2.1", false },
+		{ "127.0.0.1", false },
+		{ "::1", false },
+	};
+	struct pn_watch *watch = watch_of(100, 3, 3600 * PN_SECOND_US);
+	struct pn_peer unix_peer = { .text = "" };
+	struct pn_conn *conn;
+
+	(void)state;
+	for (size_t i = 0; i < PN_COUNT(rows); i++) {
+		struct pn_peer peer = peer_of(rows[i].peer);
+
+		conn = pn_watch_add(watch, 0, &peer);
+		assert_non_null(conn);
+		assert_int_equal(conn->trusted, rows[i].trusted);
+		pn_watch_remove(watch, conn);
+	}
+	conn = pn_watch_add(watch, 0, &unix_peer);
+	assert_non_null(conn);
+	assert_true(conn->trusted);
+	pn_watch_remove(watch, conn);
+	pn_watch_close(watch);
+}
+
 /* Several listeners together pass the maximum of the server. */
 static void
 test_watch__all_together_have_a_maximum(void **state)
@@ -152,6 +186,8 @@ main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_watch__peer_has_a_maximum),
 		cmocka_unit_test(test_watch__loopback_and_proxies_are_exempt),
+		cmocka_unit_test(
+		    test_watch__proxies_and_unix_sockets_are_trusted),
 		cmocka_unit_test(test_watch__all_together_have_a_maximum),
 		cmocka_unit_test(test_watch__late_connections_are_cut),
 	};
