@@ -41,7 +41,8 @@ enum pn_problem {
 	PN_PROBLEM_IN_PROGRESS,
 	PN_PROBLEM_SET_ASIDE, /* FAILED */
 	PN_PROBLEM_EXPIRED,
-	PN_PROBLEM_DATABASE,             /* nothing was sent upstream */
+	PN_PROBLEM_DATABASE, /* nothing was sent upstream */
+	PN_PROBLEM_NO_ROOM,  /* ditto; max_in_flight are under way */
 	PN_PROBLEM_UPSTREAM_UNREACHABLE, /* ditto */
 	PN_PROBLEM_UPSTREAM_TIMEOUT,
 	PN_PROBLEM_UPSTREAM_LOST,

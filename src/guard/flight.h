@@ -1,0 +1,253 @@
+/*
+ * The moving parts of the gateway: requests in flight, what they came to, what
+ * is remembered. Private to src/guard.
+ *
+ * One mutex, guard->lock, guards all flights, rooms and the memory. It is never
+ * held while a client is answered; it is held while an operation is given to
+ * the claims or a request to the client (they have locks of their own, and call
+ * back from threads of their own, without them).
+ */
+#ifndef PN_GUARD_FLIGHT_H
+#define PN_GUARD_FLIGHT_H
+
+#include <pthread.h>
+#include <stdatomic.h>
+
+#include "paynotify/client.h"
+#include "paynotify/log.h"
+
+#include "guard_internal.h"
+
+/* -- what a request came to (result.c) ---------------------------------------- */
+
+/* Shared by all who are given it, freed by the last. Immutable. */
+struct pn_result {
+	_Atomic int refs;
+	int status;
+	int64_t expires_at_us; /* of its key; 0: it is not kept */
+	struct pn_str headers; /* lines for whose request was the first */
+	struct pn_str kept;    /* lines for all others */
+	struct pn_str body;
+};
+
+/* Copies. NULL: no memory. One reference is the caller's. */
+struct pn_result *pn_result_new(int status, struct pn_str headers,
+    struct pn_str kept, struct pn_str body) PN_MUSTCHECK;
+struct pn_result *pn_result_ref(struct pn_result *result);
+void pn_result_unref(struct pn_result *result); /* NULL is fine */
+
+/* -- a request of a client -------------------------------------------------------- */
+
+/* The job of a call. */
+struct pn_guard_job {
+	struct pn_call *call;
+	struct pn_guard *guard;
+	const struct pn_guard_route *route;
+	struct pn_str rest, tenant, key;
+	unsigned char hash[PN_SHA256_BYTES];
+	bool is_safe;
+
+	/* In its flight, or among those that are to be answered. */
+	struct pn_guard_job *next;
+	int64_t until_us; /* it waits for another's answer; monotonic */
+
+	/* How it is answered: a result, else a problem. */
+	struct pn_result *result; /* a reference of its own */
+	bool replayed;
+	enum pn_problem problem;
+	const char *detail; /* until it is answered */
+	int64_t retry_after_us;
+};
+
+struct pn_jobs {
+	struct pn_guard_job *first, **end;
+};
+
+void pn_jobs_init(struct pn_jobs *jobs);
+void pn_jobs_add(struct pn_jobs *jobs, struct pn_guard_job *job);
+struct pn_guard_job *pn_jobs_take(struct pn_jobs *jobs); /* NULL: empty */
+
+/* In the metrics. */
+void pn_guard_count(enum pn_problem problem, bool replayed);
+/* Not under the lock. The job may be gone when they return. */
+void pn_job_answer(struct pn_guard_job *job);
+void pn_job_answer_problem(struct pn_guard_job *job, enum pn_problem problem);
+
+/* -- what is remembered (memory.c) ---------------------------------------------- */
+
+/* Answers of completed keys, the least used first to go. Under the lock. */
+struct pn_memory {
+	struct pn_memory_entry **buckets;
+	struct pn_memory_entry *newest, *oldest;
+	size_t bytes;
+};
+
+int pn_memory_open(struct pn_memory *memory) PN_MUSTCHECK;
+void pn_memory_close(struct pn_memory *memory);
+/* Borrowed; NULL: not remembered. *ret_same: for this request. */
+struct pn_result *pn_memory_find(struct pn_memory *memory,
+    const unsigned char digest[PN_CLAIM_DIGEST_BYTES],
+    const unsigned char hash[PN_SHA256_BYTES], int64_t now_us, bool *ret_same);
+/* Without memory, or too large, it is not remembered. */
+void pn_memory_put(struct pn_memory *memory,
+    const unsigned char digest[PN_CLAIM_DIGEST_BYTES],
+    const unsigned char hash[PN_SHA256_BYTES], struct pn_result *result);
+void pn_memory_forget(struct pn_memory *memory,
+    const unsigned char digest[PN_CLAIM_DIGEST_BYTES]);
+void pn_memory_forget_all(struct pn_memory *memory);
+
+/* -- flights ----------------------------------------------------------------------- */
+
+/*
+ * Equal requests under one key, while it is not settled what they come to.
+ *
+ *   CLAIMING --run--> QUEUED --room--> RUNNING --answer--> SETTLING --> (gone)
+ *     |  ^                                |                  ^
+ *   busy look again                       +-- ANSWERED ------+
+ *     v  |                              (a renewal is under way)
+ *    WAITING
+ *
+ * A flight has one operation with the claims at a time, besides which only a
+ * renewal may be under way; it is freed when its last operation is done and
+ * nobody waits in it any more.
+ */
+enum pn_flight_state {
+	PN_FLIGHT_CLAIMING,
+	PN_FLIGHT_WAITING, /* somebody else has the key */
+	PN_FLIGHT_QUEUED,  /* it is ours; max_in_flight others are at work */
+	PN_FLIGHT_RUNNING, /* the upstream is asked */
+	PN_FLIGHT_ANSWERED,
+	PN_FLIGHT_SETTLING,
+};
+
+struct pn_flight {
+	struct pn_guard *guard;
+	const struct pn_guard_route *route;
+	struct pn_flight *next_in_bucket;
+	struct pn_flight *next, *prev; /* of all */
+	struct pn_flight *next_queued; /* of the room */
+	enum pn_flight_state state;
+	int64_t since_us; /* in this state; monotonic */
+	unsigned char digest[PN_CLAIM_DIGEST_BYTES];
+	unsigned char hash[PN_SHA256_BYTES];
+	struct pn_buf texts; /* what scope points into */
+	struct pn_claim_scope scope;
+
+	/* Who waits. Of what is QUEUED or later the first is the one whose
+	 * request is sent, and stays until the end. */
+	struct pn_jobs jobs;
+
+	struct pn_claim claim;
+	bool judged; /* a claim has said what it found */
+	bool noted;  /* the key was settled while a claim was under way */
+	int64_t look_at_us;    /* WAITING: when to claim again */
+	int64_t busy_until_us; /* the lease of who has it, as far as is known */
+
+	/* Of the upstream. */
+	struct pn_client_request request;
+	struct pn_buf url, headers;
+	int attempt;
+	int64_t expires_at_us;
+	int64_t held_since_us;
+
+	/* Its lease. */
+	struct pn_settlement renewal;
+	int64_t renew_at_us;
+	bool renewing, lost;
+
+	/* What it came to, and what is told to the database. */
+	struct pn_settlement settlement;
+	enum pn_work work;
+	struct pn_result *result;
+	enum pn_problem problem;
+	char reason[PN_REASON_BYTES_MAX];
+};
+
+/* max_in_flight of a route. */
+struct pn_room {
+	int64_t running;
+	struct pn_flight *first, **end; /* QUEUED */
+};
+
+enum { PN_FLIGHT_BUCKETS = 4096 };
+
+struct pn_guard {
+	const struct pn_conf *conf;
+	struct pn_guard_routes routes;
+	struct pn_room *rooms; /* by the index of the route */
+	struct pn_server *server;
+	struct pn_client *client;
+	struct pn_claims *claims;
+
+	pthread_mutex_t lock;
+	pthread_cond_t changed; /* there is a first flight, or it ends */
+	struct pn_flight *buckets[PN_FLIGHT_BUCKETS];
+	struct pn_flight *first; /* of all */
+	size_t flight_count;
+	struct pn_memory memory;
+	bool stopping; /* nothing is claimed or sent any more */
+	int64_t stop_at_us;
+	bool ending; /* the tick thread ends */
+
+	pthread_t tick;
+	bool tick_started;
+	struct pn_log_gate gates[PN_PROBLEM_COUNT];
+};
+
+/* What is to be done when the lock is no longer held. */
+struct pn_after {
+	struct pn_jobs answers;
+	struct pn_flight *freed; /* by next */
+};
+void pn_after_init(struct pn_after *after);
+void pn_after_do(struct pn_after *after);
+
+void pn_guard_lock(struct pn_guard *guard);
+void pn_guard_unlock(struct pn_guard *guard);
+
+/* flight.c. Takes the job: it will be answered. */
+void pn_flight_join(struct pn_guard *guard, struct pn_guard_job *job);
+/* struct pn_claims_options.settled */
+void pn_flight_noted(const unsigned char *digest, void *guard);
+
+/* The rest is under the lock. */
+
+/* Claims, again. */
+void pn_flight_claim(struct pn_flight *flight, int64_t now_us);
+/* Its result, for replays; unless it may just have been forgotten. */
+void pn_flight_remember(struct pn_flight *flight);
+/* lease.c. Tells the database act, then ends the flight. */
+void pn_flight_settle(
+    struct pn_flight *flight, enum pn_settle_act act, int64_t now_us);
+void pn_flight_renew(struct pn_flight *flight, int64_t now_us);
+/* flight.c. Answers all who wait as the flight says (result, else problem) and
+ * ends it. */
+void pn_flight_end(struct pn_flight *flight, struct pn_after *after);
+/* Answers those who have waited long enough, and no one whose request is the
+ * one that is sent. */
+void pn_flight_expire_jobs(
+    struct pn_flight *flight, int64_t now_us, struct pn_after *after);
+/* Answers all who wait; the flight goes on without them. */
+void pn_flight_abandon(
+    struct pn_flight *flight, enum pn_problem problem, struct pn_after *after);
+/* Where max_in_flight counts. */
+struct pn_room *pn_flight_room(const struct pn_flight *flight);
+void pn_flight_log(const struct pn_flight *flight, enum pn_log_level level,
+    enum pn_problem gate, const char *what);
+
+/* upstream.c. The key is ours: sends the request, or queues it. */
+void pn_flight_run(struct pn_flight *flight, int64_t now_us);
+/* The upstream has answered and no renewal is under way: settles. */
+void pn_flight_conclude(
+    struct pn_flight *flight, int64_t now_us, struct pn_after *after);
+/* Out of its room's queue, unsent. */
+void pn_flight_unqueue(struct pn_flight *flight);
+/* How it ended: an answer whose status no final answer has is none. */
+enum pn_client_end pn_guard_end(const struct pn_client_request *request);
+/* pass.c: a method without effect. Not under the lock. */
+void pn_guard_pass(struct pn_guard *guard, struct pn_guard_job *job);
+
+/* tick.c */
+void *pn_tick_main(void *guard);
+
+#endif

@@ -1,0 +1,336 @@
+/*
+ * The gateway: opens and closes, and is what its server serves.
+ *
+ * A request is read whole, then looked at in this order: path, method, whose it
+ * is, its key, its hash; what is wrong is answered at once, and nothing was
+ * claimed. Then it joins the flight of its key.
+ *
+ *   http threads --join--> flight --claim--> claims' thread --> upstream
+ *        ^                                                         |
+ *        +---- answer <---- claims' thread <----- settle <---------+
+ *
+ * Closing has the server stop accepting; what is in flight goes on. At the end
+ * of the grace the tick thread ends the client, and with it every exchange:
+ * what was sent is unknown, what was not is free. When the server has answered
+ * all, what is still to be told to the database is waited for, as long as a
+ * commit may take; what is not told then is left to its lease.
+ */
+#include "paynotify/guard.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <time.h>
+
+#include "paynotify/limits.h"
+#include "paynotify/metrics.h"
+#include "paynotify/moment.h"
+
+#include "flight.h"
+
+/* Beside max_in_flight, for what passes through without a key. */
+enum { PASSING_CONNECTIONS = 64 };
+
+/* -- the lock ------------------------------------------------------------------- */
+
+void
+pn_guard_lock(struct pn_guard *guard)
+{
+	int r = pthread_mutex_lock(&guard->lock);
+
+	assert(r == 0);
+}
+
+void
+pn_guard_unlock(struct pn_guard *guard)
+{
+	int r = pthread_mutex_unlock(&guard->lock);
+
+	assert(r == 0);
+}
+
+/* -- requests ------------------------------------------------------------------------ */
+
+static enum pn_refused
+begin(void *service, struct pn_call *call)
+{
+	struct pn_guard *guard = service;
+	struct pn_guard_job *job = call->job;
+	struct pn_guard_match match;
+
+	job->call = call;
+	job->guard = guard;
+	if (call->request.path.len > PN_PATH_BYTES_MAX)
+		return PN_REFUSED_PATH;
+	match = pn_guard_route_find(
+	    &guard->routes, call->request.method, call->request.path);
+	if (match.route == NULL)
+		return match.path_known ? PN_REFUSED_METHOD : PN_REFUSED_PATH;
+	job->route = match.route;
+	job->is_safe = match.is_safe;
+	job->rest = match.rest;
+	return PN_REFUSED_NOT;
+}
+
+static void
+refuse(void *service, struct pn_call *call, enum pn_refused why)
+{
+	static const enum pn_problem problems[PN_REFUSED_COUNT] = {
+		[PN_REFUSED_PATH] = PN_PROBLEM_NOT_FOUND,
+		[PN_REFUSED_METHOD] = PN_PROBLEM_METHOD,
+		[PN_REFUSED_BODY] = PN_PROBLEM_BODY_TOO_LARGE,
+		[PN_REFUSED_HEADERS] = PN_PROBLEM_HEADERS_TOO_MANY,
+		[PN_REFUSED_LENGTH] = PN_PROBLEM_LENGTH_AMBIGUOUS,
+		[PN_REFUSED_STOPPING] = PN_PROBLEM_STOPPING,
+	};
+	const struct pn_guard *guard = service;
+	struct pn_str allow = { NULL, 0 };
+
+	assert((unsigned)why < PN_REFUSED_COUNT && why != PN_REFUSED_NOT);
+	if (why == PN_REFUSED_METHOD)
+		allow = pn_guard_route_allow(
+		    &guard->routes, call->request.path, call->arena);
+	pn_guard_count(problems[why], false);
+	pn_problem_answer(
+	    problems[why], NULL, 0, allow.data, call->arena, &call->answer);
+}
+
+static void
+submit(void *service, struct pn_call *call)
+{
+	struct pn_guard *guard = service;
+	struct pn_guard_job *job = call->job;
+	enum pn_problem problem;
+
+	if (job->is_safe) {
+		pn_guard_pass(guard, job);
+		return;
+	}
+	problem = pn_guard_tenant(job->route, call, &job->tenant);
+	if (problem == PN_PROBLEM_NONE)
+		problem = pn_guard_key(&call->request, call->arena, &job->key);
+	if (problem == PN_PROBLEM_NONE &&
+	    pn_guard_request_hash(
+		&call->request, job->rest, call->arena, job->hash) != 0)
+		problem = PN_PROBLEM_MEMORY;
+	if (problem != PN_PROBLEM_NONE)
+		pn_job_answer_problem(job, problem);
+	else
+		pn_flight_join(guard, job);
+}
+
+/* Also of a call that had no begin(): its job is zeros. */
+static void
+end(struct pn_call *call)
+{
+	struct pn_guard_job *job = call->job;
+
+	pn_result_unref(job->result);
+}
+
+static const struct pn_handler handler = {
+	.job_bytes = sizeof(struct pn_guard_job),
+	.begin = begin,
+	.submit = submit,
+	.refuse = refuse,
+	.end = end,
+};
+
+/* -- opening ------------------------------------------------------------------------- */
+
+static int
+out_of_memory(struct pn_error *ret_error)
+{
+	return pn_error_set(ret_error, -ENOMEM, "out of memory");
+}
+
+static int
+init_lock(struct pn_guard *guard)
+{
+	pthread_condattr_t attributes;
+	int r = pthread_condattr_init(&attributes);
+
+	if (r == 0)
+		r = pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
+	if (r == 0)
+		r = pthread_cond_init(&guard->changed, &attributes);
+	(void)pthread_condattr_destroy(&attributes);
+	if (r == 0)
+		r = pthread_mutex_init(&guard->lock, NULL);
+	return -r;
+}
+
+static int
+open_rooms(struct pn_guard *guard, struct pn_error *ret_error)
+{
+	guard->rooms = calloc(guard->routes.count + 1, sizeof(*guard->rooms));
+	if (guard->rooms == NULL || pn_memory_open(&guard->memory) < 0)
+		return out_of_memory(ret_error);
+	for (size_t i = 0; i < guard->routes.count; i++)
+		guard->rooms[i].end = &guard->rooms[i].first;
+	return 0;
+}
+
+static int
+open_client(struct pn_guard *guard, struct pn_error *ret_error)
+{
+	unsigned connections = PASSING_CONNECTIONS;
+
+	for (size_t i = 0; i < guard->routes.count; i++)
+		connections +=
+		    (unsigned)guard->routes.routes[i].conf->max_in_flight;
+	return pn_client_open(
+	    &(struct pn_client_options){ connections, connections, 0 },
+	    &guard->client, ret_error);
+}
+
+static int
+open_claims(struct pn_guard *guard, struct pn_error *ret_error)
+{
+	return pn_claims_open(
+	    &(struct pn_claims_options){
+		.dsn = guard->conf->database.dsn,
+		.commit_timeout_us = guard->conf->server.commit_timeout_us,
+		.settled = pn_flight_noted,
+		.payload = guard,
+	    },
+	    &guard->claims, ret_error);
+}
+
+static int
+open_tick(struct pn_guard *guard, struct pn_error *ret_error)
+{
+	if (pthread_create(&guard->tick, NULL, pn_tick_main, guard) != 0)
+		return pn_error_set(
+		    ret_error, -EAGAIN, "could not start the gateway's thread");
+	guard->tick_started = true;
+	return 0;
+}
+
+static int
+open_server(struct pn_guard *guard, struct pn_error *ret_error)
+{
+	const struct pn_conf *conf = guard->conf;
+
+	return pn_server_open(
+	    &(struct pn_server_options){
+		.conf = &conf->server,
+		.listen = &conf->guard.listen,
+		.body_bytes_max = (size_t)conf->guard.max_body_bytes,
+		.handler = &handler,
+		.service = guard,
+	    },
+	    &guard->server, ret_error);
+}
+
+int
+pn_guard_open(const struct pn_conf *conf, struct pn_guard **ret_guard,
+    struct pn_error *ret_error)
+{
+	/* Each relies on those before; requests come with the last. */
+	static int (*const openers[])(
+	    struct pn_guard * guard, struct pn_error * ret_error) = {
+		open_rooms,
+		open_client,
+		open_claims,
+		open_tick,
+		open_server,
+	};
+	struct pn_guard *guard;
+	int r;
+
+	*ret_guard = NULL;
+	if (conf->guard.listen.count == 0)
+		return 0;
+	guard = calloc(1, sizeof(*guard));
+	if (guard == NULL)
+		return out_of_memory(ret_error);
+	guard->conf = conf;
+	guard->stop_at_us = INT64_MAX;
+	if (init_lock(guard) < 0) {
+		free(guard);
+		return out_of_memory(ret_error);
+	}
+	r = pn_guard_routes_open(conf, &guard->routes, ret_error);
+	for (size_t i = 0; r == 0 && i < PN_COUNT(openers); i++)
+		r = openers[i](guard, ret_error);
+	if (r < 0) {
+		pn_guard_close(guard, 0);
+		return r;
+	}
+	*ret_guard = guard;
+	return 0;
+}
+
+const char *
+pn_guard_listening(const struct pn_guard *guard)
+{
+	return pn_server_listening(guard->server);
+}
+
+/* -- closing --------------------------------------------------------------------------- */
+
+/* From now on the tick thread looks at the clock for it. */
+static void
+stop_at(struct pn_guard *guard, int64_t at_us)
+{
+	pn_guard_lock(guard);
+	guard->stop_at_us = at_us;
+	(void)pthread_cond_signal(&guard->changed);
+	pn_guard_unlock(guard);
+}
+
+/* Nobody waits any more; what is left is what the database is told. */
+static void
+finish_flights(struct pn_guard *guard)
+{
+	const struct timespec ms = { .tv_nsec = 1000000 };
+	int64_t until_us =
+	    pn_clock_monotonic_us() + guard->conf->server.commit_timeout_us;
+	size_t left;
+
+	do {
+		pn_guard_lock(guard);
+		left = guard->flight_count;
+		pn_guard_unlock(guard);
+		if (left > 0)
+			(void)nanosleep(&ms, NULL);
+	} while (left > 0 && pn_clock_monotonic_us() < until_us);
+}
+
+static void
+end_tick(struct pn_guard *guard)
+{
+	pn_guard_lock(guard);
+	guard->ending = true;
+	(void)pthread_cond_signal(&guard->changed);
+	pn_guard_unlock(guard);
+	(void)pthread_join(guard->tick, NULL);
+}
+
+void
+pn_guard_close(struct pn_guard *guard, int64_t grace_us)
+{
+	int64_t commit_us;
+
+	if (guard == NULL)
+		return;
+	assert(grace_us >= 0);
+	commit_us = guard->conf->server.commit_timeout_us;
+	if (guard->tick_started) {
+		stop_at(guard, pn_clock_monotonic_us() + grace_us);
+		pn_server_close(guard->server, grace_us + commit_us);
+		stop_at(guard, 0);
+		finish_flights(guard);
+		end_tick(guard);
+	}
+	pn_client_close(guard->client);
+	pn_claims_close(guard->claims, commit_us);
+	assert(guard->flight_count == 0);
+	pn_memory_close(&guard->memory);
+	free(guard->rooms);
+	pn_guard_routes_close(&guard->routes);
+	(void)pthread_cond_destroy(&guard->changed);
+	(void)pthread_mutex_destroy(&guard->lock);
+	free(guard);
+}

@@ -1,0 +1,128 @@
+/*
+ * A key that is ours: what is told to the database of it.
+ *
+ * A lease is renewed every third of its length, as long as the upstream is
+ * asked or the request waits for its turn, so that it may be short: it is how
+ * long a key stays locked when this process dies. If a renewal finds it lost
+ * the upstream is still heard out, but its answer can no longer be kept, and so
+ * is not told either: another attempt may be under way, and two clients would
+ * be told two truths.
+ */
+#include <assert.h>
+#include <string.h>
+
+#include "paynotify/metrics.h"
+#include "paynotify/moment.h"
+
+#include "flight.h"
+
+static void settled(struct pn_settlement *settlement);
+static void renewed(struct pn_settlement *renewal);
+
+/* -- settlements --------------------------------------------------------------------------------------- */
+
+void
+pn_flight_settle(
+    struct pn_flight *flight, enum pn_settle_act act, int64_t now_us)
+{
+	struct pn_settlement *s = &flight->settlement;
+
+	assert(!flight->renewing);
+	assert(act != PN_SETTLE_COMPLETE || flight->result != NULL);
+	flight->state = PN_FLIGHT_SETTLING;
+	flight->since_us = now_us;
+	*s = (struct pn_settlement){
+		.scope = flight->scope,
+		.act = act,
+		.reason = pn_str_from(flight->reason),
+		.done = settled,
+		.payload = flight,
+	};
+	memcpy(s->token, flight->claim.token, PN_LEASE_TOKEN_BYTES);
+	if (act == PN_SETTLE_COMPLETE) {
+		s->status = flight->result->status;
+		s->headers = flight->result->kept;
+		s->body = flight->result->body;
+	}
+	pn_claims_settle(flight->guard->claims, s);
+}
+
+/* What is not kept must not be told; what sets the key free may be told even if
+ * it is not known to be free. */
+static void
+settled(struct pn_settlement *settlement)
+{
+	struct pn_flight *f = settlement->payload;
+	struct pn_guard *guard = f->guard;
+	bool completes = settlement->act == PN_SETTLE_COMPLETE;
+	struct pn_after after;
+
+	pn_after_init(&after);
+	pn_guard_lock(guard);
+	assert(f->state == PN_FLIGHT_SETTLING);
+	pn_metric_add(PN_METRIC_GUARD_HELD, 1);
+	pn_metric_add(PN_METRIC_GUARD_HELD_US,
+	    pn_clock_monotonic_us() - f->held_since_us);
+	if (settlement->settled == PN_SETTLED_LOST) {
+		pn_metric_add(PN_METRIC_GUARD_LEASES_LOST, 1);
+		if (completes)
+			f->problem = PN_PROBLEM_LEASE_LOST;
+	} else if (settlement->settled == PN_SETTLED_UNKNOWN) {
+		if (completes)
+			f->problem = PN_PROBLEM_NOT_STORED;
+	} else if (completes) {
+		pn_flight_remember(f);
+	}
+	if (completes && f->problem != PN_PROBLEM_NONE)
+		pn_flight_log(f, PN_LOG_ERR, f->problem,
+		    settlement->settled == PN_SETTLED_LOST
+			? "the upstream's answer came after the lease was lost"
+			: "the upstream's answer could not be stored");
+	pn_flight_end(f, &after);
+	pn_guard_unlock(guard);
+	pn_after_do(&after);
+}
+
+void
+pn_flight_renew(struct pn_flight *flight, int64_t now_us)
+{
+	struct pn_settlement *renewal = &flight->renewal;
+	int64_t lease_us = flight->route->conf->lease_us;
+
+	assert(!flight->renewing);
+	flight->renewing = true;
+	flight->renew_at_us = now_us + lease_us / 3;
+	*renewal = (struct pn_settlement){
+		.scope = flight->scope,
+		.act = PN_SETTLE_RENEW,
+		.lease_us = lease_us,
+		.done = renewed,
+		.payload = flight,
+	};
+	memcpy(renewal->token, flight->claim.token, PN_LEASE_TOKEN_BYTES);
+	pn_claims_settle(flight->guard->claims, renewal);
+}
+
+static void
+renewed(struct pn_settlement *renewal)
+{
+	struct pn_flight *f = renewal->payload;
+	struct pn_guard *guard = f->guard;
+	int64_t now_us = pn_clock_monotonic_us();
+	struct pn_after after;
+
+	pn_after_init(&after);
+	pn_guard_lock(guard);
+	assert(f->renewing);
+	f->renewing = false;
+	if (renewal->settled == PN_SETTLED_LOST && !f->lost) {
+		f->lost = true;
+		pn_metric_add(PN_METRIC_GUARD_LEASES_LOST, 1);
+		pn_flight_log(f, PN_LOG_WARNING, PN_PROBLEM_LEASE_LOST,
+		    "the lease was lost while the upstream was asked");
+	}
+	if (f->state == PN_FLIGHT_ANSWERED)
+		pn_flight_conclude(f, now_us, &after);
+	pn_guard_unlock(guard);
+	pn_after_do(&after);
+}

@@ -1,0 +1,120 @@
+/*
+ * Methods without effect (RFC 9110, 9.2.1) to a path of a route: they need no
+ * key and claim none, and go to the route's upstream as they are. So the whole
+ * of an API can be put behind the gateway, not only what must not happen twice.
+ *
+ * They are not counted in max_in_flight, which is there for work.
+ */
+#include <stdlib.h>
+
+#include "paynotify/limits.h"
+#include "paynotify/metrics.h"
+
+#include "flight.h"
+
+enum { URL_BYTES_MAX = 16 << 10 };
+
+struct pass {
+	struct pn_guard_job *job;
+	struct pn_client_request request;
+	struct pn_buf url, headers;
+};
+
+static const enum pn_problem problems[PN_CLIENT_END_COUNT] = {
+	[PN_CLIENT_CUT] = PN_PROBLEM_RESPONSE_TOO_LARGE,
+	[PN_CLIENT_NOT_SENT] = PN_PROBLEM_UPSTREAM_UNREACHABLE,
+	[PN_CLIENT_LOST] = PN_PROBLEM_UPSTREAM_LOST,
+	[PN_CLIENT_TIMEOUT] = PN_PROBLEM_UPSTREAM_TIMEOUT,
+	[PN_CLIENT_STOPPED] = PN_PROBLEM_STOPPING,
+};
+
+static void
+pass_free(struct pass *pass)
+{
+	pn_buf_done(&pass->url);
+	pn_buf_done(&pass->headers);
+	free(pass);
+}
+
+/* On the client's thread. */
+static void
+passed(struct pn_client_request *request)
+{
+	struct pass *pass = request->payload;
+	struct pn_guard_job *job = pass->job;
+	struct pn_buf headers = pn_buf_init(2 * PN_HEADER_BYTES_MAX);
+
+	job->problem = problems[pn_guard_end(request)];
+	if (job->problem == PN_PROBLEM_NONE) {
+		pn_guard_answer_headers(request->answer_headers, &headers);
+		if (!pn_buf_failed(&headers))
+			job->result =
+			    pn_result_new(request->status, pn_buf_str(&headers),
+				(struct pn_str){ NULL, 0 }, request->answer);
+		if (job->result == NULL)
+			job->problem = PN_PROBLEM_MEMORY;
+	}
+	pn_buf_done(&headers);
+	pass_free(pass);
+	pn_job_answer(job);
+}
+
+static struct pass *
+pass_new(struct pn_guard_job *job)
+{
+	const struct pn_conf_guard_route *conf = job->route->conf;
+	const struct pn_guard_forward forward = {
+		.route = job->route,
+		.call = job->call,
+		.rest = job->rest,
+	};
+	struct pass *pass = calloc(1, sizeof(*pass));
+
+	if (pass == NULL)
+		return NULL;
+	pass->job = job;
+	pass->url = pn_buf_init(URL_BYTES_MAX);
+	pass->headers = pn_buf_init(2 * PN_HEADER_BYTES_MAX);
+	pn_guard_forward_url(&forward, &pass->url);
+	pn_guard_forward_headers(&forward, &pass->headers);
+	if (pn_buf_failed(&pass->url) || pn_buf_failed(&pass->headers)) {
+		pass_free(pass);
+		return NULL;
+	}
+	pass->request = (struct pn_client_request){
+		.method = job->call->request.method.data,
+		.url = pass->url.data,
+		.ca_file = conf->ca_file.count == 0
+			       ? NULL
+			       : conf->ca_file.files[0].path,
+		.headers = pn_buf_str(&pass->headers),
+		.body = job->call->request.body,
+		.timeout_us = conf->timeout_us,
+		.answer_bytes_max = (size_t)conf->max_response_bytes,
+		.done = passed,
+		.payload = pass,
+	};
+	return pass;
+}
+
+void
+pn_guard_pass(struct pn_guard *guard, struct pn_guard_job *job)
+{
+	struct pass *pass = pass_new(job);
+	bool stopping;
+
+	pn_metric_add(PN_METRIC_GUARD_PASSED, 1);
+	if (pass == NULL) {
+		pn_job_answer_problem(job, PN_PROBLEM_MEMORY);
+		return;
+	}
+	pn_guard_lock(guard);
+	stopping = guard->stopping;
+	if (!stopping)
+		pn_client_send(guard->client, &pass->request);
+	pn_guard_unlock(guard);
+	if (!stopping)
+		return;
+	pass_free(pass);
+	pn_job_answer_problem(job, PN_PROBLEM_STOPPING);
+}

@@ -1,0 +1,297 @@
+/*
+ * A flight whose key is ours: asks the upstream, and says what its end means.
+ *
+ *   end of the exchange          work      the client is told
+ *   answered                     by status what the upstream said
+ *   more than max_response       unknown   502
+ *   nothing was sent             not done  502, or 503 on a stop
+ *   sent, no answer in time      unknown   504
+ *   sent, connection lost        unknown   502
+ *   sent, stopped meanwhile      unknown   503
+ *
+ *   work      the key
+ *   done      completed with the answer
+ *   not done  freed
+ *   unknown   unknown = retry: nothing; its lease runs out, then the next runs
+ *             hold: set aside; release: let go, the next runs at once
+ *
+ * A route has at most max_in_flight requests at its upstream; what is more waits
+ * here with its key held, oldest first, and its lease is renewed.
+ */
+#include <assert.h>
+#include <stdio.h>
+
+#include "paynotify/limits.h"
+#include "paynotify/metrics.h"
+#include "paynotify/moment.h"
+
+#include "flight.h"
+
+static void answered(struct pn_client_request *request);
+
+/* -- rooms -------------------------------------------------------------------------- */
+
+struct pn_room *
+pn_flight_room(const struct pn_flight *flight)
+{
+	struct pn_guard *guard = flight->guard;
+
+	return &guard->rooms[flight->route - guard->routes.routes];
+}
+
+void
+pn_flight_unqueue(struct pn_flight *flight)
+{
+	struct pn_room *room = pn_flight_room(flight);
+	struct pn_flight **at = &room->first;
+
+	assert(flight->state == PN_FLIGHT_QUEUED);
+	while (*at != flight)
+		at = &(*at)->next_queued;
+	*at = flight->next_queued;
+	if (flight->next_queued == NULL)
+		room->end = at;
+}
+
+/* -- sending -------------------------------------------------------------------------- */
+
+/* Nothing was sent, and nothing will be: the key is free again. */
+static void
+free_key(struct pn_flight *f, enum pn_problem problem, int64_t now_us)
+{
+	f->problem = problem;
+	pn_flight_settle(f, PN_SETTLE_FREE, now_us);
+}
+
+static bool
+write_request(struct pn_flight *f)
+{
+	const struct pn_guard_job *job = f->jobs.first;
+	struct pn_guard_forward forward = {
+		.route = f->route,
+		.call = job->call,
+		.rest = job->rest,
+		.tenant = f->scope.tenant,
+		.key = f->scope.key,
+		.attempt = f->attempt,
+		.token = f->claim.token,
+	};
+
+	pn_guard_forward_url(&forward, &f->url);
+	pn_guard_forward_headers(&forward, &f->headers);
+	return !pn_buf_failed(&f->url) && !pn_buf_failed(&f->headers);
+}
+
+static void
+start(struct pn_flight *f, int64_t now_us)
+{
+	const struct pn_conf_guard_route *conf = f->route->conf;
+
+	if (!write_request(f)) {
+		free_key(f, PN_PROBLEM_MEMORY, now_us);
+		return;
+	}
+	pn_flight_room(f)->running++;
+	f->state = PN_FLIGHT_RUNNING;
+	f->since_us = now_us;
+	f->request = (struct pn_client_request){
+		.method = f->jobs.first->call->request.method.data,
+		.url = f->url.data,
+		.ca_file = conf->ca_file.count == 0
+			       ? NULL
+			       : conf->ca_file.files[0].path,
+		.headers = pn_buf_str(&f->headers),
+		.body = f->jobs.first->call->request.body,
+		.timeout_us = conf->timeout_us,
+		.answer_bytes_max = (size_t)conf->max_response_bytes,
+		.done = answered,
+		.payload = f,
+	};
+	pn_client_send(f->guard->client, &f->request);
+}
+
+void
+pn_flight_run(struct pn_flight *flight, int64_t now_us)
+{
+	struct pn_room *room = pn_flight_room(flight);
+
+	flight->held_since_us = now_us;
+	flight->renew_at_us = now_us + flight->route->conf->lease_us / 3;
+	if (flight->guard->stopping || flight->jobs.first == NULL) {
+		free_key(flight, PN_PROBLEM_STOPPING, now_us);
+	} else if (room->running < flight->route->conf->max_in_flight) {
+		start(flight, now_us);
+	} else {
+		flight->state = PN_FLIGHT_QUEUED;
+		flight->since_us = now_us;
+		flight->next_queued = NULL;
+		*room->end = flight;
+		room->end = &flight->next_queued;
+	}
+}
+
+/* Its place is free: for the next, if it can be sent. */
+static void
+leave_room(struct pn_flight *f, int64_t now_us)
+{
+	struct pn_room *room = pn_flight_room(f);
+
+	assert(room->running > 0);
+	room->running--;
+	while (room->first != NULL && !f->guard->stopping &&
+	       room->running < f->route->conf->max_in_flight) {
+		struct pn_flight *next = room->first;
+
+		pn_flight_unqueue(next);
+		start(next, now_us);
+	}
+}
+
+/* -- what it came to -------------------------------------------------------------------- */
+
+static const struct {
+	enum pn_work work;
+	enum pn_problem problem;
+	const char *reason;
+} ends[PN_CLIENT_END_COUNT] = {
+	[PN_CLIENT_ANSWERED] = { PN_WORK_UNKNOWN, PN_PROBLEM_MEMORY, "" },
+	[PN_CLIENT_CUT] = { PN_WORK_UNKNOWN, PN_PROBLEM_RESPONSE_TOO_LARGE,
+	    "the upstream's answer was longer than max_response" },
+	[PN_CLIENT_NOT_SENT] = { PN_WORK_NOT, PN_PROBLEM_UPSTREAM_UNREACHABLE,
+	    "the upstream could not be reached" },
+	[PN_CLIENT_LOST] = { PN_WORK_UNKNOWN, PN_PROBLEM_UPSTREAM_LOST,
+	    "the connection to the upstream was lost" },
+	[PN_CLIENT_TIMEOUT] = { PN_WORK_UNKNOWN, PN_PROBLEM_UPSTREAM_TIMEOUT,
+	    "the upstream did not answer in time" },
+	[PN_CLIENT_STOPPED] = { PN_WORK_UNKNOWN, PN_PROBLEM_INTERRUPTED,
+	    "stopped while the upstream was asked" },
+};
+
+/* The answer as a result. NULL: no memory. */
+static struct pn_result *
+take_answer(const struct pn_flight *f)
+{
+	const struct pn_client_request *request = &f->request;
+	struct pn_result *result = NULL;
+	struct pn_buf headers = pn_buf_init(2 * PN_HEADER_BYTES_MAX);
+	struct pn_buf kept = pn_buf_init(2 * PN_HEADER_BYTES_MAX);
+
+	pn_guard_answer_headers(request->answer_headers, &headers);
+	pn_guard_kept_headers(f->route, pn_buf_str(&headers), &kept);
+	if (!pn_buf_failed(&headers) && !pn_buf_failed(&kept))
+		result = pn_result_new(request->status, pn_buf_str(&headers),
+		    pn_buf_str(&kept), request->answer);
+	pn_buf_done(&headers);
+	pn_buf_done(&kept);
+	return result;
+}
+
+enum pn_client_end
+pn_guard_end(const struct pn_client_request *request)
+{
+	if (request->end == PN_CLIENT_ANSWERED &&
+	    (request->status < 200 || request->status >= PN_STATUS_COUNT))
+		return PN_CLIENT_LOST;
+	return request->end;
+}
+
+/* Sets work, and the result or the problem. Not under the lock: until this is
+ * through the flight is the client's. */
+static void
+judge(struct pn_flight *f)
+{
+	const struct pn_client_request *request = &f->request;
+	enum pn_client_end end = pn_guard_end(request);
+
+	f->work = ends[end].work;
+	f->problem = ends[end].problem;
+	(void)snprintf(f->reason, sizeof(f->reason), "%s", ends[end].reason);
+	if (end == PN_CLIENT_ANSWERED) {
+		(void)snprintf(f->reason, sizeof(f->reason),
+		    "the upstream answered %d", request->status);
+		f->result = take_answer(f);
+		if (f->result != NULL) {
+			f->problem = PN_PROBLEM_NONE;
+			f->work =
+			    pn_guard_route_work(f->route, request->status);
+		}
+		if (f->result != NULL && f->work == PN_WORK_DONE)
+			f->result->expires_at_us = f->expires_at_us;
+	} else if (!request->sent) {
+		f->work = PN_WORK_NOT;
+		if (request->end == PN_CLIENT_STOPPED)
+			f->problem = PN_PROBLEM_STOPPING;
+		else
+			f->problem = PN_PROBLEM_UPSTREAM_UNREACHABLE;
+	}
+}
+
+void
+pn_flight_conclude(
+    struct pn_flight *flight, int64_t now_us, struct pn_after *after)
+{
+	static const enum pn_settle_act acts[] = {
+		[PN_GUARD_HOLD] = PN_SETTLE_ASIDE,
+		[PN_GUARD_RELEASE] = PN_SETTLE_AGAIN,
+	};
+	enum pn_guard_unknown unknown = flight->route->conf->unknown;
+
+	assert(flight->state == PN_FLIGHT_ANSWERED && !flight->renewing);
+	if (flight->lost && flight->work == PN_WORK_DONE)
+		flight->problem = PN_PROBLEM_LEASE_LOST;
+	if (flight->lost ||
+	    (flight->work == PN_WORK_UNKNOWN && unknown == PN_GUARD_RETRY))
+		pn_flight_end(flight, after);
+	else if (flight->work == PN_WORK_UNKNOWN)
+		pn_flight_settle(flight, acts[unknown], now_us);
+	else
+		pn_flight_settle(flight,
+		    flight->work == PN_WORK_DONE ? PN_SETTLE_COMPLETE
+						 : PN_SETTLE_FREE,
+		    now_us);
+}
+
+static void
+tell(const struct pn_flight *f)
+{
+	static const enum pn_metric metrics[] = {
+		[PN_WORK_DONE] = PN_METRIC_GUARD_WORK_DONE,
+		[PN_WORK_NOT] = PN_METRIC_GUARD_WORK_NOT,
+		[PN_WORK_UNKNOWN] = PN_METRIC_GUARD_WORK_UNKNOWN,
+	};
+	char text[2 * PN_REASON_BYTES_MAX];
+
+	pn_metric_add(metrics[f->work], 1);
+	if (f->work == PN_WORK_DONE)
+		return;
+	(void)snprintf(text, sizeof(text), "%s%s%.200s; %s", f->reason,
+	    f->request.error.text[0] == '\0' ? "" : ": ", f->request.error.text,
+	    f->work == PN_WORK_NOT ? "the key is free"
+				   : "whether the work was done is not known");
+	pn_flight_log(f, PN_LOG_WARNING,
+	    f->work == PN_WORK_NOT ? PN_PROBLEM_UPSTREAM_UNREACHABLE
+				   : PN_PROBLEM_UPSTREAM_LOST,
+	    text);
+}
+
+/* On the client's thread. */
+static void
+answered(struct pn_client_request *request)
+{
+	struct pn_flight *f = request->payload;
+	struct pn_guard *guard = f->guard;
+	int64_t now_us = pn_clock_monotonic_us();
+	struct pn_after after;
+
+	pn_after_init(&after);
+	judge(f);
+	pn_guard_lock(guard);
+	assert(f->state == PN_FLIGHT_RUNNING);
+	f->state = PN_FLIGHT_ANSWERED;
+	tell(f);
+	leave_room(f, now_us);
+	if (!f->renewing)
+		pn_flight_conclude(f, now_us, &after);
+	pn_guard_unlock(guard);
+	pn_after_do(&after);
+}
