@@ -12,6 +12,7 @@
 #include "load.h"
 
 #include "paynotify/deliver.h"
+#include "paynotify/guard.h"
 #include "paynotify/server.h"
 #include "paynotify/store.h"
 
@@ -70,7 +71,11 @@ cmd_load(const char *path, struct pn_conf **ret_conf,
 	if (r == 0)
 		r = check_listen(&conf->admin.listen, true, ret_error);
 	if (r == 0)
+		r = check_listen(&conf->guard.listen, false, ret_error);
+	if (r == 0)
 		r = cmd_check_database(conf, ret_error);
+	if (r == 0)
+		r = pn_guard_check(conf, ret_error);
 	if (r == 0)
 		r = pn_deliver_check(conf, ret_error);
 	if (r == 0)

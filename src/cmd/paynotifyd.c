@@ -5,9 +5,9 @@
  *
  * Opened in an order in which each part can rely on the ones before, closed in
  * reverse: the accounts, the store (which connects in the background and never
- * holds up the start), the server that submits to it, the admin port, the
- * deliverer. The server is closed before the store, so that whatever was
- * submitted gets its answer. The deliverer is opened last, since it pushes at
+ * holds up the start), the server that submits to it, the gateway, the admin
+ * port, the deliverer. The server is closed before the store, so that whatever
+ * was submitted gets its answer. The deliverer is opened last, since it pushes at
  * once and what could still fail - an address in use - had better fail before;
  * and closed first, since what is in flight may take seconds, during which the
  * server goes on receiving: the port is closed for as short as can be.
@@ -43,6 +43,7 @@
 #include "paynotify/admin.h"
 #include "paynotify/conf.h"
 #include "paynotify/deliver.h"
+#include "paynotify/guard.h"
 #include "paynotify/ingest.h"
 #include "paynotify/log.h"
 #include "paynotify/moment.h"
@@ -63,10 +64,11 @@ static const int64_t first_connection_us = PN_SECOND_US;
 /* A stop waits this long for requests that are still being read, beyond what
  * commit_timeout allows to those that wait for the database. */
 static const int64_t read_grace_us = 5 * PN_SECOND_US;
-/* And before that for pushes that are in flight: as long as the slowest endpoint
- * may take, but never longer than this. What is cut off is pushed again. With
- * the rest it stays below the unit's TimeoutStopSec. */
-static const int64_t push_grace_us_max = 10 * PN_SECOND_US;
+/* And before that for pushes and for upstreams of the gateway: as long as the
+ * slowest may take, but never longer than this. What is cut off is pushed again,
+ * or its outcome is unknown. With the rest it stays below the unit's
+ * TimeoutStopSec. */
+static const int64_t outbound_grace_us_max = 10 * PN_SECOND_US;
 
 enum { MALLOC_ARENAS = 4 }; /* one per core and some; not eight per core */
 
@@ -99,6 +101,7 @@ struct program {
 	struct pn_ingest *ingest;
 	struct pn_store *store;
 	struct pn_server *server;
+	struct pn_guard *guard;
 	struct pn_admin *admin;
 	struct pn_deliver *deliver;
 };
@@ -284,21 +287,31 @@ open_program(struct program *program, struct pn_error *ret_error)
 {
 	bool pushes =
 	    is(program, ROLE_DELIVER) && program->conf->deliver_count > 0;
+	bool gates =
+	    is(program, ROLE_RECEIVE) && program->conf->guard.listen.count > 0;
 	int r;
 
 	/* libcurl wants to be initialised before there are threads. */
-	if (pushes && pn_net_init() < 0)
+	if ((pushes || gates) && pn_net_init() < 0)
 		return pn_error_set(
 		    ret_error, -EIO, "could not initialise libcurl");
 	r = open_store(program, ret_error);
 	if (r == 0 && is(program, ROLE_RECEIVE))
 		r = open_server(program, ret_error);
+	if (r == 0 && gates)
+		r = pn_guard_open(program->conf, &program->guard, ret_error);
 	if (r == 0)
 		r = open_admin(program, ret_error);
 	if (r == 0 && pushes)
 		r = pn_deliver_open(
 		    program->conf, &program->deliver, ret_error);
 	return r;
+}
+
+static int64_t
+capped_grace_us(int64_t us)
+{
+	return us < outbound_grace_us_max ? us : outbound_grace_us_max;
 }
 
 static int64_t
@@ -309,7 +322,18 @@ push_grace_us(const struct pn_conf *conf)
 	for (size_t i = 0; i < conf->deliver_count; i++)
 		if (conf->delivers[i].timeout_us > grace_us)
 			grace_us = conf->delivers[i].timeout_us;
-	return grace_us < push_grace_us_max ? grace_us : push_grace_us_max;
+	return capped_grace_us(grace_us);
+}
+
+static int64_t
+guard_grace_us(const struct pn_conf *conf)
+{
+	int64_t grace_us = 0;
+
+	for (size_t i = 0; i < conf->guard_route_count; i++)
+		if (conf->guard_routes[i].timeout_us > grace_us)
+			grace_us = conf->guard_routes[i].timeout_us;
+	return capped_grace_us(grace_us);
 }
 
 static void
@@ -321,6 +345,7 @@ close_program(struct program *program)
 		return; /* comes first: then nothing else was opened */
 	commit_us = program->conf->server.commit_timeout_us;
 	pn_deliver_close(program->deliver, push_grace_us(program->conf));
+	pn_guard_close(program->guard, guard_grace_us(program->conf));
 	pn_admin_close(program->admin);
 	pn_server_close(program->server, read_grace_us + commit_us);
 	if (program->store != NULL)
@@ -336,6 +361,7 @@ announce(const struct program *program)
 	size_t accounts = program->conf->account_count;
 	size_t endpoints = program->conf->deliver_count;
 	char health[256] = "", receives[512] = "", delivers[64] = "";
+	char guards[512] = "";
 
 	pn_store_wait_first(program->store, first_connection_us);
 	(void)pn_store_health(program->store, health, sizeof(health));
@@ -348,7 +374,13 @@ announce(const struct program *program)
 		(void)snprintf(delivers, sizeof(delivers), "%s%zu endpoint%s; ",
 		    is(program, ROLE_RECEIVE) ? "" : "delivering to ",
 		    endpoints, endpoints == 1 ? "" : "s");
-	pn_log_info("%s%s%s", receives, delivers, health);
+	if (program->guard != NULL)
+		(void)snprintf(guards, sizeof(guards),
+		    "guarding %zu route%s on %s; ",
+		    program->conf->guard_route_count,
+		    program->conf->guard_route_count == 1 ? "" : "s",
+		    pn_guard_listening(program->guard));
+	pn_log_info("%s%s%s%s", receives, guards, delivers, health);
 	if (program->role == ROLE_DELIVER && endpoints == 0)
 		pn_log_warning("nothing to do: the configuration has no "
 			       "[deliver NAME] section");
