@@ -98,9 +98,9 @@ const struct ctl_command ctl_commands[] = {
 		"EVENT is an event type, such as payment.succeeded; --list "
 		"shows those that the\nprovider has, and its oddities. Works "
 		"for accounts with `test = yes` only. Each\nof --count has "
-		"ids of its own; --duplicates sends the same bytes again, "
-		"--retries\nsigns the same notification anew as a provider "
-		"does. Exit 1 if any reply is not\nthe provider's success.\n",
+		"ids of its own; --duplicates sends the same bytes again,\n"
+		"--retries signs the same notification anew as a provider "
+		"does. Exit 1 if any\nreply is not the provider's success.\n",
 	},
 	{
 	    .name = "replay",
@@ -263,7 +263,7 @@ const struct ctl_command ctl_commands[] = {
 	    .run = ctl_deliveries_pause,
 	    .summary = "hand nothing to a consumer until it is resumed",
 	    .details = "What is in flight ends as it would. Events are "
-		       "recorded as ever, and wait.\n",
+		       "recorded as ever,\nand wait.\n",
 	},
 	{
 	    .group = "deliveries",
@@ -284,8 +284,7 @@ const struct ctl_command ctl_commands[] = {
 		       CTL_BIT(CTL_OPT_LIMIT),
 	    .need = CTL_NEEDS_DATABASE,
 	    .run = ctl_keys_list,
-	    .summary = "the idempotency guard's keys; --state FAILED: those "
-		       "set aside",
+	    .summary = "the guard's keys; --state FAILED: those set aside",
 	    .details =
 		"PROCESSING keys are held (a holder is at work), lease ended "
 		"(it did not come\nback) or free (let go: the next request "
@@ -301,12 +300,10 @@ const struct ctl_command ctl_commands[] = {
 	    .options = COMMON | KEY_SCOPE,
 	    .need = CTL_NEEDS_DATABASE,
 	    .run = ctl_keys_show,
-	    .summary = "one key of the guard: its answer, its lease, what was "
-		       "done by hand",
+	    .summary = "one key, its answer, and what was done by hand",
 	    .details =
-		"With --tenant and --route also one that is archived: of "
-		"those only digests are\nkept, and all routes whose keys are "
-		"gone cannot be tried.\n",
+		"A key whose time is over is archived, and only its digest is "
+		"left: that is found\nby --tenant and --route.\n",
 	},
 	{
 	    .group = "keys",
@@ -318,8 +315,7 @@ const struct ctl_command ctl_commands[] = {
 	    .required = KEY_SCOPE | CTL_BIT(CTL_OPT_REASON),
 	    .need = CTL_NEEDS_WRITING,
 	    .run = ctl_keys_release,
-	    .summary = "have a key's next request run, whatever became of the "
-		       "last",
+	    .summary = "have a key's next request run, whatever came before",
 	    .details =
 		"For a key that is set aside, or whose lease is not worth "
 		"waiting for. Whoever\nholds it loses its lease: what it does "
