@@ -37,6 +37,8 @@ enum {
 };
 static const int64_t TICK_MIN_US = 5 * PN_MILLISECOND_US;
 static const int64_t TICK_MAX_US = 100 * PN_MILLISECOND_US;
+/* What it may take to tell the last ones; who is not told looks by itself. */
+static const int64_t LAST_WORDS_US = 100 * PN_MILLISECOND_US;
 
 void
 pn_claim_digest(const struct pn_claim_scope *scope,
@@ -139,7 +141,7 @@ pn_claims_open(const struct pn_claims_options *options,
 void
 pn_claims_close(struct pn_claims *claims, int64_t grace_us)
 {
-	int64_t until_us = pn_clock_monotonic_us() + grace_us;
+	int64_t until_us = pn_clock_monotonic_us() + grace_us, last_us;
 
 	if (claims == NULL)
 		return;
@@ -148,6 +150,10 @@ pn_claims_close(struct pn_claims *claims, int64_t grace_us)
 	       pn_lane_drain(&claims->settle_lane, until_us) &&
 	       !pn_lane_drain(&claims->claim_lane, 0))
 		; /* bounded by the grace */
+	/* Somebody waits for what was settled last. */
+	last_us = pn_clock_monotonic_us() + LAST_WORDS_US;
+	pn_listener_drain(
+	    claims->listener, until_us < last_us ? until_us : last_us);
 	stop_all(claims);
 }
 

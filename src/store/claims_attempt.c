@@ -161,12 +161,13 @@ log_lost(const struct pn_lane *lane)
 		    lane->kind->name, lane->fault.text);
 }
 
-/* Whether they were committed is unknown. */
+/* Whether they were committed is unknown. r: why. */
 static void
-return_lost(
-    struct pn_lane *lane, struct pn_claims_item *const *items, size_t count)
+return_lost(struct pn_lane *lane, struct pn_claims_item *const *items,
+    size_t count, int r)
 {
-	log_lost(lane);
+	if (r != -ECANCELED)
+		log_lost(lane);
 	for (size_t i = 0; i < count; i++)
 		items[i]->sent_again = true;
 	pn_lane_return(lane, items, count);
@@ -180,6 +181,28 @@ give_up(struct pn_lane *lane, struct pn_claims_item *const *items, size_t count)
 	pn_lane_answered(lane, count);
 }
 
+/* Others stood in its way: again, by itself, until its deadline. */
+static int
+retry(struct pn_lane *lane, struct pn_claims_item *item)
+{
+	item->retry_at_us = pn_clock_monotonic_us() + RETRY_US;
+	pn_lane_return(lane, &item, 1);
+	return 0;
+}
+
+/* A transaction that is open has its key. One that was sent before may have
+ * itself in its way: a session that is not quite gone. */
+static int
+settle_held(struct pn_lane *lane, struct pn_claims_item *item)
+{
+	remember_held(lane, item);
+	if (item->sent_again || lane->kind->held == NULL)
+		return retry(lane, item);
+	lane->kind->held(item);
+	pn_lane_answered(lane, 1);
+	return 0;
+}
+
 /* One that was refused by itself. */
 static int
 settle_refused(struct pn_lane *lane, struct pn_claims_item *item)
@@ -187,20 +210,8 @@ settle_refused(struct pn_lane *lane, struct pn_claims_item *item)
 	enum cause cause = cause_of(&lane->conn);
 
 	switch (cause) {
-	case CAUSE_LOCK:
-		remember_held(lane, item);
-		/* One that was sent before may have itself in its way: a
-		 * session that is not quite gone. */
-		if (!item->sent_again && lane->kind->held != NULL) {
-			lane->kind->held(item);
-			pn_lane_answered(lane, 1);
-			return 0;
-		}
-		/* fallthrough */
-	case CAUSE_RACE:
-		item->retry_at_us = pn_clock_monotonic_us() + RETRY_US;
-		pn_lane_return(lane, &item, 1);
-		return 0;
+	case CAUSE_LOCK: return settle_held(lane, item);
+	case CAUSE_RACE: return retry(lane, item);
 	case CAUSE_SERVER:
 		log_refused(lane, "are sent again");
 		pn_lane_return(lane, &item, 1);
@@ -244,7 +255,7 @@ attempt_alone(
 		if (r == 0)
 			pn_lane_answered(lane, 1);
 		else if (r < 0)
-			return_lost(lane, &item, 1);
+			return_lost(lane, &item, 1, r);
 		else
 			r = settle_refused(lane, item);
 	}
@@ -273,6 +284,22 @@ settle_company(struct pn_lane *lane)
 	return attempt_alone(lane, lane->batch, lane->count);
 }
 
+static int
+attempt_company(struct pn_lane *lane)
+{
+	int r;
+
+	qsort(lane->batch, lane->count, sizeof(lane->batch[0]), compare);
+	r = lane->kind->run(lane, lane->batch, lane->count, &lane->fault);
+	if (r > 0)
+		return settle_company(lane);
+	if (r < 0)
+		return_lost(lane, lane->batch, lane->count, r);
+	else
+		pn_lane_answered(lane, lane->count);
+	return r;
+}
+
 int
 pn_lane_attempt(struct pn_lane *lane)
 {
@@ -280,18 +307,12 @@ pn_lane_attempt(struct pn_lane *lane)
 
 	assert(lane->count >= 1 && lane->count <= PN_BATCH_EVENTS_MAX);
 	if (lane->batch[0]->alone)
-		return attempt_alone(lane, lane->batch, lane->count);
-	qsort(lane->batch, lane->count, sizeof(lane->batch[0]), compare);
-	r = lane->kind->run(lane, lane->batch, lane->count, &lane->fault);
-	if (r > 0)
-		return settle_company(lane);
-	if (r < 0) {
-		return_lost(lane, lane->batch, lane->count);
-		return r;
-	}
-	pn_lane_answered(lane, lane->count);
-	lane->backoff.failures = 0;
-	return 0;
+		r = attempt_alone(lane, lane->batch, lane->count);
+	else
+		r = attempt_company(lane);
+	if (r == 0)
+		lane->backoff.failures = 0;
+	return r;
 }
 
 int

@@ -126,6 +126,8 @@ int pn_lane_send(struct pn_lane *lane, struct pn_array *arrays, size_t count,
 int pn_listener_open(struct pn_claims *claims,
     const struct pn_claims_options *options,
     struct pn_listener **ret_listener) PN_MUSTCHECK;
+/* Waits until all is told, or the time. */
+void pn_listener_drain(struct pn_listener *listener, int64_t until_us);
 /* The claims' stop is told, and the lanes have ended. */
 void pn_listener_close(struct pn_listener *listener);
 /* These were settled. Any thread; never blocks. */

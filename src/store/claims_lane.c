@@ -212,8 +212,7 @@ is_stopping(struct pn_lane *lane)
 static void
 log_away(struct pn_lane *lane)
 {
-	if (!atomic_exchange(&lane->claims->outage_logged, true) &&
-	    !is_stopping(lane))
+	if (!atomic_exchange(&lane->claims->outage_logged, true))
 		pn_log_err(
 		    "database is away, requests under an Idempotency-Key "
 		    "wait for it, then get 503: %s",
@@ -241,7 +240,8 @@ connect_lane(struct pn_lane *lane)
 		return;
 	}
 	pn_conn_close(&lane->conn);
-	log_away(lane);
+	if (r != -ECANCELED)
+		log_away(lane);
 	(void)pn_stop_wait(&claims->stop,
 	    health == PN_STORE_CONNECTING ? pn_backoff_next_us(&lane->backoff)
 					  : SCHEMA_CHECK_US);

@@ -63,8 +63,10 @@ struct pn_listener {
 	int fd; /* eventfd: readable once something is pending */
 
 	pthread_mutex_t lock;
+	pthread_cond_t told;
 	unsigned char pending[PENDING_MAX][PN_CLAIM_DIGEST_BYTES];
 	size_t pending_count;
+	size_t untold; /* pending or owed */
 
 	/* The thread's own. */
 	unsigned char owed[PENDING_MAX][PN_CLAIM_DIGEST_BYTES];
@@ -91,6 +93,7 @@ pn_listener_tell(struct pn_listener *listener,
 	memcpy(listener->pending[listener->pending_count], digests,
 	    count * sizeof(digests[0]));
 	listener->pending_count += count;
+	listener->untold += count;
 	pthread_mutex_unlock(&listener->lock);
 	if (!first)
 		return;
@@ -197,6 +200,12 @@ send_owed(struct pn_listener *listener, struct pn_error *error)
 	    NULL, error);
 	if (r != 0)
 		return r < 0 ? r : -EIO;
+	pthread_mutex_lock(&listener->lock);
+	assert(listener->untold >= listener->owed_count);
+	listener->untold -= listener->owed_count;
+	if (listener->untold == 0)
+		pthread_cond_broadcast(&listener->told);
+	pthread_mutex_unlock(&listener->lock);
 	listener->owed_count = 0;
 	listener->backoff.failures = 0;
 	listener->next_send_us = pn_clock_monotonic_us() + COALESCE_US;
@@ -305,7 +314,7 @@ pn_listener_open(struct pn_claims *claims,
     const struct pn_claims_options *options, struct pn_listener **ret_listener)
 {
 	struct pn_listener *listener = calloc(1, sizeof(*listener));
-	int r = 0;
+	int r;
 
 	if (listener == NULL)
 		return -ENOMEM;
@@ -315,6 +324,11 @@ pn_listener_open(struct pn_claims *claims,
 	listener->conn = pn_conn_none();
 	listener->backoff.seed = (uint64_t)(uintptr_t)listener;
 	(void)pthread_mutex_init(&listener->lock, NULL);
+	r = pn_cond_init(&listener->told);
+	if (r < 0) {
+		free(listener);
+		return r;
+	}
 	listener->fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
 	if (listener->fd < 0)
 		r = -errno;
@@ -324,6 +338,7 @@ pn_listener_open(struct pn_claims *claims,
 	if (r < 0) {
 		if (listener->fd >= 0)
 			(void)close(listener->fd);
+		(void)pthread_cond_destroy(&listener->told);
 		(void)pthread_mutex_destroy(&listener->lock);
 		free(listener);
 		return r;
@@ -333,12 +348,22 @@ pn_listener_open(struct pn_claims *claims,
 }
 
 void
+pn_listener_drain(struct pn_listener *listener, int64_t until_us)
+{
+	pthread_mutex_lock(&listener->lock);
+	while (listener->untold > 0 && pn_clock_monotonic_us() < until_us)
+		pn_cond_wait_until(&listener->told, &listener->lock, until_us);
+	pthread_mutex_unlock(&listener->lock);
+}
+
+void
 pn_listener_close(struct pn_listener *listener)
 {
 	if (listener == NULL)
 		return;
 	(void)pthread_join(listener->thread, NULL);
 	(void)close(listener->fd);
+	(void)pthread_cond_destroy(&listener->told);
 	(void)pthread_mutex_destroy(&listener->lock);
 	free(listener);
 }
