@@ -248,7 +248,7 @@ test_notify__the_pipeline_asks_for_the_limit(void **state)
 static void
 test_notify__only_a_post_to_an_account_is_read(void **state)
 {
-	static char path[PN_PATH_BYTES_MAX + 2] = "/account";
+	char path[PN_PATH_BYTES_MAX + 2] = "/account";
 	struct pn_call call = call_of("POST", "/accounts");
 
 	(void)state;

@@ -19,19 +19,26 @@ static struct pn_conf_cidr blocks[] = {
 static const struct pn_conf_cidrs trusted = { blocks, 1 };
 
 static struct pn_watch *
-watch_of(int64_t all, int64_t each, int64_t timeout_us)
+watch_with(const struct pn_conf_cidrs *proxies, int64_t all, int64_t each,
+    int64_t timeout_us)
 {
 	struct pn_watch_options options = {
 		.idle_timeout_us = timeout_us,
 		.request_timeout_us = timeout_us,
 		.connections_max = all,
 		.connections_per_peer_max = each,
-		.trusted = &trusted,
+		.trusted = proxies,
 	};
 	struct pn_watch *watch = NULL;
 
 	assert_int_equal(pn_watch_open(&options, &watch, NULL), 0);
 	return watch;
+}
+
+static struct pn_watch *
+watch_of(int64_t all, int64_t each, int64_t timeout_us)
+{
+	return watch_with(&trusted, all, each, timeout_us);
 }
 
 static struct pn_peer
@@ -114,6 +121,7 @@ test_watch__proxies_and_unix_sockets_are_trusted(void **state)
 		{ "::1", false },
 	};
 	struct pn_watch *watch = watch_of(100, 3, 3600 * PN_SECOND_US);
+	static const struct pn_conf_cidrs none;
 	struct pn_peer unix_peer = { .text = "" };
 	struct pn_conn *conn;
 
@@ -126,6 +134,9 @@ test_watch__proxies_and_unix_sockets_are_trusted(void **state)
 		assert_int_equal(conn->trusted, rows[i].trusted);
 		pn_watch_remove(watch, conn);
 	}
+	pn_watch_close(watch);
+	/* Whose rights on the socket say who may, with no proxy in the list. */
+	watch = watch_with(&none, 100, 3, 3600 * PN_SECOND_US);
 	conn = pn_watch_add(watch, 0, &unix_peer);
 	assert_non_null(conn);
 	assert_true(conn->trusted);
