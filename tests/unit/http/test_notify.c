@@ -29,30 +29,30 @@ static struct {
 	uint64_t body_bytes;
 } fake;
 
-static struct pn_ingest *const ingest = (struct pn_ingest *)(void *)&fake;
+static struct pn_ingest *const fake_ingest = (struct pn_ingest *)(void *)&fake;
 
 const struct pn_route *
-pn_ingest_route(const struct pn_ingest *with, struct pn_str path)
+pn_ingest_route(const struct pn_ingest *ingest, struct pn_str path)
 {
-	assert_ptr_equal(with, ingest);
+	assert_ptr_equal(ingest, fake_ingest);
 	assert_true(path.len <= PN_PATH_BYTES_MAX);
 	return pn_str_starts(path, "/account") ? (const void *)&fake : NULL;
 }
 
 void
 pn_ingest_set_statuses(
-    struct pn_ingest *with, unsigned (*status_of)(enum pn_outcome outcome))
+    struct pn_ingest *ingest, unsigned (*status_of)(enum pn_outcome outcome))
 {
-	assert_ptr_equal(with, ingest);
+	assert_ptr_equal(ingest, fake_ingest);
 	fake.status_of = status_of;
 }
 
 static void
-check(const struct pn_ingest *with, const struct pn_ingest_job *job)
+check(const struct pn_ingest *ingest, const struct pn_ingest_job *job)
 {
 	const struct pn_call *call = job->payload;
 
-	assert_ptr_equal(with, ingest);
+	assert_ptr_equal(ingest, fake_ingest);
 	assert_ptr_equal(job->route, &fake);
 	assert_ptr_equal(job->request, &call->request);
 	assert_ptr_equal(job->arena, call->arena);
@@ -60,9 +60,9 @@ check(const struct pn_ingest *with, const struct pn_ingest_job *job)
 }
 
 void
-pn_ingest_submit(struct pn_ingest *with, struct pn_ingest_job *job)
+pn_ingest_submit(struct pn_ingest *ingest, struct pn_ingest_job *job)
 {
-	check(with, job);
+	check(ingest, job);
 	fake.submitted++;
 	job->outcome = fake.outcome;
 	job->reply = fake.reply;
@@ -75,10 +75,10 @@ pn_ingest_submit(struct pn_ingest *with, struct pn_ingest_job *job)
 }
 
 void
-pn_ingest_refuse(struct pn_ingest *with, struct pn_ingest_job *job,
+pn_ingest_refuse(struct pn_ingest *ingest, struct pn_ingest_job *job,
     enum pn_ingest_refusal why)
 {
-	check(with, job);
+	check(ingest, job);
 	fake.refused++;
 	fake.why = why;
 	fake.body_bytes = job->body_bytes;
@@ -148,8 +148,9 @@ status_of(enum pn_outcome outcome)
 
 	fake.outcome = outcome;
 	fake.reply = (struct pn_reply){ .body = PN_STR("said") };
-	assert_int_equal(pn_notifications.begin(ingest, &call), PN_REFUSED_NOT);
-	pn_notifications.submit(ingest, &call);
+	assert_int_equal(
+	    pn_notifications.begin(fake_ingest, &call), PN_REFUSED_NOT);
+	pn_notifications.submit(fake_ingest, &call);
 	assert_int_equal(fake.submitted, 1);
 	assert_int_equal(fake.released, 1);
 	status = call.answer.status;
@@ -207,7 +208,7 @@ test_notify__receipts_know_the_table(void **state)
 {
 	(void)state;
 	fake.status_of = NULL;
-	pn_notifications.open(ingest);
+	pn_notifications.open(fake_ingest);
 	assert_non_null(fake.status_of);
 	for (unsigned i = 0; i < PN_OUTCOME_COUNT; i++)
 		assert_int_equal(fake.status_of((enum pn_outcome)i),
@@ -225,8 +226,9 @@ test_notify__a_dialect_may_insist_on_200(void **state)
 	fake.reply = (struct pn_reply){ .body = PN_STR("<xml/>"),
 		.content_type = "text/xml",
 		.status_is_200 = true };
-	assert_int_equal(pn_notifications.begin(ingest, &call), PN_REFUSED_NOT);
-	pn_notifications.submit(ingest, &call);
+	assert_int_equal(
+	    pn_notifications.begin(fake_ingest, &call), PN_REFUSED_NOT);
+	pn_notifications.submit(fake_ingest, &call);
 	answer_is(&call, 200, "text/xml", "<xml/>");
 	assert_int_equal(call.answer.header_count, 1);
 	pn_arena_free(call.arena);
@@ -252,21 +254,22 @@ test_notify__only_a_post_to_an_account_is_read(void **state)
 	struct pn_call call = call_of("POST", "/accounts");
 
 	(void)state;
-	assert_int_equal(pn_notifications.begin(ingest, &call), PN_REFUSED_NOT);
+	assert_int_equal(
+	    pn_notifications.begin(fake_ingest, &call), PN_REFUSED_NOT);
 	pn_arena_free(call.arena);
 	call = call_of("GET", "/account");
 	assert_int_equal(
-	    pn_notifications.begin(ingest, &call), PN_REFUSED_METHOD);
+	    pn_notifications.begin(fake_ingest, &call), PN_REFUSED_METHOD);
 	pn_arena_free(call.arena);
 	call = call_of("GET", "/nowhere");
 	assert_int_equal(
-	    pn_notifications.begin(ingest, &call), PN_REFUSED_PATH);
+	    pn_notifications.begin(fake_ingest, &call), PN_REFUSED_PATH);
 	pn_arena_free(call.arena);
 	memset(path + 8, 'x', sizeof(path) - 9);
 	call = call_of("POST", path);
 	assert_int_equal(call.request.path.len, PN_PATH_BYTES_MAX + 1);
 	assert_int_equal(
-	    pn_notifications.begin(ingest, &call), PN_REFUSED_PATH);
+	    pn_notifications.begin(fake_ingest, &call), PN_REFUSED_PATH);
 	pn_arena_free(call.arena);
 }
 
@@ -285,8 +288,9 @@ test_notify__no_receipt_of_what_is_no_accounts(void **state)
 		/* Too many headers are told before there was a begin(). */
 		if (whys[i] != PN_REFUSED_HEADERS)
 			assert_int_equal(
-			    pn_notifications.begin(ingest, &call), whys[i]);
-		pn_notifications.refuse(ingest, &call, whys[i]);
+			    pn_notifications.begin(fake_ingest, &call),
+			    whys[i]);
+		pn_notifications.refuse(fake_ingest, &call, whys[i]);
 		assert_int_equal(fake.refused, 0);
 		assert_int_equal(
 		    pn_metric_get(PN_METRIC_NOT_FOUND), before + 1);
@@ -329,9 +333,9 @@ test_notify__refusals_of_an_account_have_a_receipt(void **state)
 
 		fake.outcome = rows[i].outcome;
 		if (rows[i].why != PN_REFUSED_HEADERS)
-			(void)pn_notifications.begin(ingest, &call);
+			(void)pn_notifications.begin(fake_ingest, &call);
 		call.body_bytes = 4711;
-		pn_notifications.refuse(ingest, &call, rows[i].why);
+		pn_notifications.refuse(fake_ingest, &call, rows[i].why);
 		assert_int_equal(fake.refused, 1);
 		assert_int_equal(fake.why, rows[i].receipt);
 		assert_int_equal(fake.body_bytes, 4711);
