@@ -129,8 +129,9 @@ END
 $$;
 
 -- Settles leases. act: "complete" (this is the answer); "free", "again", "aside"
--- (released, retry, hold of guard_release()); "renew" (for so much longer from
--- now). sent_again: it may have been committed already. Returns the places, from
+-- (released, retry, hold of guard_release()); "doubt" (whether the work was done
+-- is not known: nobody is at work any more, and the lease runs out); "renew" (for
+-- so much longer from now). sent_again: it may have been committed already. Returns the places, from
 -- 1, of those whose lease was lost: nothing was done about them.
 CREATE FUNCTION paynotify.guard_settle(tenants text[], routes text[],
 	keys text[], tokens uuid[], acts text[], statuses integer[],
@@ -154,10 +155,11 @@ BEGIN
 		WHERE CASE u.act WHEN 'complete'
 				THEN u.status BETWEEN 100 AND 599
 			WHEN 'renew' THEN u.lease > interval '0'
-			ELSE u.act IN ('free', 'again', 'aside') END
+			ELSE u.act IN ('free', 'again', 'aside', 'doubt') END
 			IS NOT TRUE) THEN
 		RAISE EXCEPTION 'an act is complete with an HTTP status, free, '
-			'again, aside, or renew with a lease greater than 0'
+			'again, aside, doubt, or renew with a lease greater '
+			'than 0'
 		USING ERRCODE = '22023';
 	END IF;
 	IF 'free' = ANY (acts) THEN
@@ -184,9 +186,11 @@ BEGIN
 				ELSE 'PROCESSING' END::paynotify.key_state,
 			completed_at = CASE u.act WHEN 'complete'
 				THEN clock_timestamp() END,
-			lease_token = CASE u.act WHEN 'renew' THEN u.token END,
+			lease_token = CASE WHEN u.act IN ('renew', 'doubt')
+				THEN u.token END,
 			lease_expires_at = CASE u.act WHEN 'renew'
-				THEN clock_timestamp() + u.lease END,
+				THEN clock_timestamp() + u.lease
+				WHEN 'doubt' THEN i.lease_expires_at END,
 			settled_by = CASE u.act WHEN 'renew' THEN i.settled_by
 				ELSE u.token END,
 			response_status = CASE u.act WHEN 'complete'
@@ -200,6 +204,7 @@ BEGIN
 				ELSE coalesce(u.reason, CASE u.act
 					WHEN 'free' THEN 'released'
 					WHEN 'again' THEN 'retry'
+					WHEN 'doubt' THEN 'not known'
 					ELSE 'hold' END) END
 		FROM unnest(tenants, routes, keys, tokens, acts, statuses,
 			headers, bodies, reasons, leases) WITH ORDINALITY

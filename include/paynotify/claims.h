@@ -99,7 +99,8 @@ struct pn_claim {
 	/* Of BUSY: how much longer its lease lasts, or 1 s where a transaction
 	 * that is open has the key. Of RUN: ours. */
 	int64_t retry_after_us;
-	struct pn_str reason; /* of FAILED */
+	struct pn_str reason; /* of FAILED; of BUSY if nobody is at work any
+			       * more, and the lease runs out */
 
 	struct pn_claims_item item;
 };
@@ -111,6 +112,7 @@ enum pn_settle_act {
 	PN_SETTLE_FREE,     /* nothing was done: as if it had never come */
 	PN_SETTLE_AGAIN, /* not known what was done; the next one runs at once */
 	PN_SETTLE_ASIDE, /* not known; an operator decides */
+	PN_SETTLE_DOUBT, /* not known; the next one runs when the lease ends */
 	PN_SETTLE_RENEW, /* the lease ends lease_us from now */
 };
 
@@ -128,7 +130,7 @@ struct pn_settlement {
 	int status;            /* of COMPLETE */
 	struct pn_str headers; /* of COMPLETE; ASCII */
 	struct pn_str body;    /* of COMPLETE */
-	struct pn_str reason;  /* of AGAIN, ASIDE: ASCII, may be empty */
+	struct pn_str reason;  /* of AGAIN, ASIDE, DOUBT: ASCII, may be empty */
 	int64_t lease_us;      /* of RENEW */
 	void (*done)(struct pn_settlement *settlement);
 	void *payload;

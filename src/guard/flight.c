@@ -391,7 +391,8 @@ replay(struct pn_flight *f, const struct pn_claim *claim)
 	pn_flight_remember(f);
 }
 
-/* Somebody has it: looks again when that one is through. */
+/* Somebody has it: looks again when that one is through. If nobody is at work any
+ * more there is nothing to wait for but the end of the lease. */
 static void
 wait(struct pn_flight *f, const struct pn_claim *claim, int64_t now_us,
     struct pn_after *after)
@@ -402,6 +403,10 @@ wait(struct pn_flight *f, const struct pn_claim *claim, int64_t now_us,
 	f->state = PN_FLIGHT_WAITING;
 	f->since_us = now_us;
 	f->look_at_us = now_us + (us < look_us ? us : look_us);
+	if (claim->reason.len > 0)
+		for (struct pn_guard_job *j = f->jobs.first; j != NULL;
+		     j = j->next)
+			j->until_us = now_us;
 	pn_flight_expire_jobs(f, now_us, after);
 	if (f->jobs.first == NULL || f->guard->stopping) {
 		f->problem = PN_PROBLEM_STOPPING;

@@ -12,7 +12,7 @@
  *   work      the key
  *   done      completed with the answer
  *   not done  freed
- *   unknown   unknown = retry: nothing; its lease runs out, then the next runs
+ *   unknown   unknown = retry: in doubt; its lease runs out, then the next runs
  *             hold: set aside; release: let go, the next runs at once
  *
  * A route has at most max_in_flight requests at its upstream; what is more waits
@@ -231,6 +231,7 @@ pn_flight_conclude(
     struct pn_flight *flight, int64_t now_us, struct pn_after *after)
 {
 	static const enum pn_settle_act acts[] = {
+		[PN_GUARD_RETRY] = PN_SETTLE_DOUBT,
 		[PN_GUARD_HOLD] = PN_SETTLE_ASIDE,
 		[PN_GUARD_RELEASE] = PN_SETTLE_AGAIN,
 	};
@@ -239,8 +240,7 @@ pn_flight_conclude(
 	assert(flight->state == PN_FLIGHT_ANSWERED && !flight->renewing);
 	if (flight->lost && flight->work == PN_WORK_DONE)
 		flight->problem = PN_PROBLEM_LEASE_LOST;
-	if (flight->lost ||
-	    (flight->work == PN_WORK_UNKNOWN && unknown == PN_GUARD_RETRY))
+	if (flight->lost)
 		pn_flight_end(flight, after);
 	else if (flight->work == PN_WORK_UNKNOWN)
 		pn_flight_settle(flight, acts[unknown], now_us);

@@ -48,6 +48,7 @@ static const char *const ACTS[] = {
 	[PN_SETTLE_FREE] = "free",
 	[PN_SETTLE_AGAIN] = "again",
 	[PN_SETTLE_ASIDE] = "aside",
+	[PN_SETTLE_DOUBT] = "doubt",
 	[PN_SETTLE_RENEW] = "renew",
 };
 
