@@ -29,6 +29,7 @@ NEEDED=(gcc libc6-dev clang cmake ninja-build pkg-config ccache clang-format-14
     libcurl4-openssl-dev libinih-dev libsystemd-dev libcmocka-dev
     postgresql-15 postgresql-client-15
     python3-psycopg python3-fastapi python3-asyncpg python3-uvicorn
+    python3-cryptography python3-httpx
     python3-pymysql mariadb-server-core mariadb-client-core)
 WANTED=(libclang-rt-14-dev shellcheck)
 

@@ -16,7 +16,7 @@ if [ ! -f "$stamp" ] || [ package-lock.json -nt "$stamp" ]; then
     npm ci --no-audit --no-fund --ignore-scripts
     touch "$stamp"
 fi
-python=$(pn_python psycopg,pymysql)
+python=$(pn_python psycopg,pymysql,cryptography)
 
 dir=$(mktemp -d "${TMPDIR:-/tmp}/pn-examples.XXXXXX")
 finish() { mariadb_stop; pg_stop; rm -rf "$dir"; }
@@ -41,4 +41,5 @@ secret_file = hook.secret
 max_in_flight = 8
 CONF
 "$build/paynotifyctl" db migrate -c "$dir/paynotifyd.conf" >/dev/null
-"$python" -B ../pull/runner.py "$@"
+[ $# -gt 0 ] || set -- test_examples test_guard test_charges
+PYTHONPATH=$here/charges "$python" -B ../pull/runner.py "$@"
