@@ -130,7 +130,7 @@ enum pn_problem pn_guard_tenant(const struct pn_guard_route *route,
 int pn_api_keys_open(const struct pn_conf_file *file,
     struct pn_api_keys **ret_keys, struct pn_error *ret_error) PN_MUSTCHECK;
 void pn_api_keys_close(struct pn_api_keys *keys);
-/* data NULL: there is no such key. In constant time for keys of one length. */
+/* data NULL: there is no such key. */
 struct pn_str
 pn_api_keys_find(const struct pn_api_keys *keys, struct pn_str api_key);
 

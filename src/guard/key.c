@@ -54,8 +54,8 @@ is_printable(char c)
 }
 
 /* The string that text begins with; *text moves behind it. out NULL: it is only
- * skipped. At most KEY_BYTES_MAX + 1 characters are written. False: it is none,
- * or has no end. */
+ * skipped. *ret_len counts also what is past KEY_BYTES_MAX and not written. False:
+ * it is none, or has no end. */
 static bool
 take_string(struct pn_str *text, char *out, size_t *ret_len)
 {
@@ -78,7 +78,7 @@ take_string(struct pn_str *text, char *out, size_t *ret_len)
 		}
 		if (!is_printable(c))
 			return false;
-		if (out != NULL && len <= KEY_BYTES_MAX)
+		if (out != NULL && len < KEY_BYTES_MAX)
 			out[len] = c;
 		len++;
 	}
@@ -150,7 +150,7 @@ is_parameters(struct pn_str text)
 static enum pn_problem
 unquote(struct pn_str value, struct pn_arena *arena, struct pn_str *ret_key)
 {
-	char key[KEY_BYTES_MAX + 1];
+	char key[KEY_BYTES_MAX];
 	struct pn_str text = value;
 	size_t len;
 

@@ -236,8 +236,7 @@ tenant_of_api_key(const struct pn_guard_route *route,
 	if (authorizations == 1) {
 		key = authorization;
 		scheme = pn_str_split(&key, ' ');
-		if (!pn_str_equal_fold(scheme, PN_STR("Bearer")) ||
-		    key.data == NULL)
+		if (!pn_str_equal_fold(scheme, PN_STR("Bearer")))
 			return PN_PROBLEM_API_KEY;
 		key = pn_str_trim(key);
 	}

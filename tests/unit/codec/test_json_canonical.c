@@ -98,6 +98,11 @@ test_json_canonical__order_is_of_decoded_bytes(void **state)
 	assert_canonical(*state,
 	    PN_STR("{\"ab\":1,\"a\":2,\"abc\":3,\"a\\u0062d\":4}"),
 	    PN_STR("{\"a\":2,\"ab\":1,\"abc\":3,\"abd\":4}"));
+	assert_canonical(*state,
+	    PN_STR("{\"\\u001f\":1,\"\\u0011\":2,\"\\u000f\":3,"
+		   "\"\\u001a\":4,\"\\r\":5,\"\\u0009\":6}"),
+	    PN_STR("{\"\\t\":6,\"\\r\":5,\"\\u000f\":3,\"\\u0011\":2,"
+		   "\"\\u001a\":4,\"\\u001f\":1}"));
 	/* U+FFFF before U+10000, unlike in UTF-16. */
 	assert_canonical(*state, PN_STR("{\"\\ud800\\udc00\":1,\"\\uffff\":2}"),
 	    PN_STR("{\"\xef\xbf\xbf\":2,\"\xf0\x90\x80\x80\":1}"));

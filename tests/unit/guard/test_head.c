@@ -267,7 +267,7 @@ test_head__answers_go_on(void **state)
 static void
 test_head__what_is_kept(void **state)
 {
-	static char a[] = "set-cookie", b[] = "X-LAST", c[] = "Content-Length";
+	char a[] = "set-cookie", b[] = "X-LAST", c[] = "Content-Length";
 	char *names[] = { a, b, c };
 	struct pn_conf_guard_route conf = { .name = NULL };
 	const struct pn_guard_route route = { .conf = &conf };

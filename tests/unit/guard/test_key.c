@@ -94,6 +94,8 @@ test_key__refuses_what_is_none(void **state)
 		{ PN_STR("\"abc\\\""), PN_PROBLEM_KEY_MALFORMED },
 		{ PN_STR("\"a\\nb\""), PN_PROBLEM_KEY_MALFORMED },
 		{ PN_STR("\"abc\"x"), PN_PROBLEM_KEY_MALFORMED },
+		{ PN_STR("\"abc\"xa"), PN_PROBLEM_KEY_MALFORMED },
+		{ PN_STR("\"abc\",def"), PN_PROBLEM_KEY_MALFORMED },
 		{ PN_STR("\"abc\" ;a"), PN_PROBLEM_KEY_MALFORMED },
 		{ PN_STR("\"abc\", \"def\""), PN_PROBLEM_KEY_MALFORMED },
 		{ PN_STR("\"abc\";a, \"def\""), PN_PROBLEM_KEY_MALFORMED },
@@ -262,6 +264,8 @@ test_key__another_request_is_another(void **state)
 		{ "text/plain", "", NULL, "{\"amount\": 100}" },
 		{ NULL, "", NULL, "{ \"amount\":100}" },
 		{ "application/jsonx", "", NULL, "{\"amount\":100 }" },
+		{ "", "", NULL, "{\"amount\":100    }" },
+		{ "a/b", "", NULL, "{\"amount\":100     }" },
 		{ "+json", "", NULL, "{\"amount\":100  }" },
 		{ "application/json-seq", "", NULL, "{\"amount\":100   }" },
 	};

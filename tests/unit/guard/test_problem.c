@@ -163,6 +163,7 @@ test_problem__retry_after_is_rounded_up(void **state)
 	} cases[] = {
 		{ 0, "1" },
 		{ -5, "1" },
+		{ -1500000, "1" },
 		{ 1, "1" },
 		{ 1000000, "1" },
 		{ 1000001, "2" },
@@ -227,6 +228,9 @@ test_problem__needs_no_memory(void **state)
 	    PN_PROBLEM_IN_PROGRESS, "detail", 9000000, NULL, none, &answer);
 	json_decref(document(PN_PROBLEM_IN_PROGRESS, &answer));
 	assert_header(&answer, "Retry-After", "1");
+	pn_problem_answer(
+	    PN_PROBLEM_SET_ASIDE, "detail", 0, NULL, none, &answer);
+	json_decref(document(PN_PROBLEM_SET_ASIDE, &answer));
 	pn_problem_answer(
 	    PN_PROBLEM_METHOD, NULL, 0, "GET, POST", none, &answer);
 	json_decref(document(PN_PROBLEM_METHOD, &answer));

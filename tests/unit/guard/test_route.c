@@ -76,11 +76,11 @@ struct found {
 	struct pn_arena *arena;
 };
 
+static struct found found;
+
 static int
 found_setup(void **state)
 {
-	static struct found found;
-
 	for (size_t i = 0; i < PATHS; i++)
 		found.confs[i] = route_conf(paths[i], paths[i], up, (int)i);
 	found.conf = (struct pn_conf){ .guard_routes = found.confs,
@@ -94,10 +94,10 @@ found_setup(void **state)
 static int
 found_teardown(void **state)
 {
-	struct found *found = *state;
+	struct found *given = *state;
 
-	pn_guard_routes_close(&found->routes);
-	pn_arena_free(found->arena);
+	pn_guard_routes_close(&given->routes);
+	pn_arena_free(given->arena);
 	return 0;
 }
 
@@ -139,11 +139,11 @@ test_route__longest_match(void **state)
 		{ PN_STR("PATCH"), PN_STR(""), NULL, "", 0, 0 },
 		{ PN_STR("POST"), PN_STR("*"), NULL, "", 0, 0 },
 	};
-	const struct found *found = *state;
+	const struct found *given = *state;
 
 	for (size_t i = 0; i < PN_COUNT(cases); i++) {
 		struct pn_guard_match match = pn_guard_route_find(
-		    &found->routes, cases[i].method, cases[i].path);
+		    &given->routes, cases[i].method, cases[i].path);
 
 		if ((match.route == NULL) != (cases[i].route == NULL) ||
 		    (match.route != NULL &&
@@ -167,18 +167,18 @@ test_route__rest_has_no_dot_segments(void **state)
 	static const struct pn_str good[] = { PN_STR("/v1/..."),
 		PN_STR("/v1/a..b"), PN_STR("/v1/.x"), PN_STR("/v1/x."),
 		PN_STR("/v1/%2e%2e%2e"), PN_STR("/v1/%2f"), PN_STR("/v1//") };
-	const struct found *found = *state;
+	const struct found *given = *state;
 	struct pn_guard_match match;
 
 	for (size_t i = 0; i < PN_COUNT(bad); i++) {
 		match =
-		    pn_guard_route_find(&found->routes, PN_STR("POST"), bad[i]);
+		    pn_guard_route_find(&given->routes, PN_STR("POST"), bad[i]);
 		assert_null(match.route);
 		assert_false(match.path_known);
 	}
 	for (size_t i = 0; i < PN_COUNT(good); i++) {
 		match = pn_guard_route_find(
-		    &found->routes, PN_STR("POST"), good[i]);
+		    &given->routes, PN_STR("POST"), good[i]);
 		assert_non_null(match.route);
 	}
 }
@@ -187,19 +187,19 @@ test_route__rest_has_no_dot_segments(void **state)
 static void
 test_route__allow_is_what_works(void **state)
 {
-	const struct found *found = *state;
+	const struct found *given = *state;
 	struct pn_arena *none = pn_arena_new(0);
 
-	assert_string_equal(pn_guard_route_allow(&found->routes,
-				PN_STR("/v1/charges"), found->arena)
+	assert_string_equal(pn_guard_route_allow(&given->routes,
+				PN_STR("/v1/charges"), given->arena)
 				.data,
 	    "GET, HEAD, OPTIONS, POST, DELETE");
-	assert_string_equal(pn_guard_route_allow(&found->routes,
-				PN_STR("/v1/orders/"), found->arena)
+	assert_string_equal(pn_guard_route_allow(&given->routes,
+				PN_STR("/v1/orders/"), given->arena)
 				.data,
 	    "GET, HEAD, OPTIONS, POST, PUT");
 	assert_null(
-	    pn_guard_route_allow(&found->routes, PN_STR("/"), none).data);
+	    pn_guard_route_allow(&given->routes, PN_STR("/"), none).data);
 	pn_arena_free(none);
 }
 
@@ -209,8 +209,8 @@ test_route__allow_is_what_works(void **state)
 static void
 test_route__usual_statuses(void **state)
 {
-	const struct found *found = *state;
-	const struct pn_guard_route *route = &found->routes.routes[0];
+	const struct found *given = *state;
+	const struct pn_guard_route *route = &given->routes.routes[0];
 
 	for (int status = 200; status < 500; status++)
 		assert_int_equal(pn_guard_route_work(route, status),
@@ -285,9 +285,9 @@ test_route__status_in_two_lists_is_refused(void **state)
 static void
 test_route__refuses_what_cannot_work(void **state)
 {
-	static char query[] = "http://h/a?b", fragment[] = "http://h/a#b",
-		    none[] = "http:///a", other[] = "ftp://h/a",
-		    relative[] = "h/a", port[] = "https://h";
+	char query[] = "http://h/a?b", fragment[] = "http://h/a#b",
+	     none[] = "http:///a", other[] = "ftp://h/a", relative[] = "h/a",
+	     port[] = "https://h";
 	struct pn_conf_guard_route conf = route_conf(paths[0], paths[0], up, 1);
 
 	(void)state;
@@ -316,7 +316,7 @@ test_route__refuses_what_cannot_work(void **state)
 static void
 test_route__refuses_one_path_twice(void **state)
 {
-	static char a[] = "a", b[] = "b";
+	char a[] = "a", b[] = "b";
 	struct pn_conf_guard_route confs[] = {
 		route_conf(a, paths[0], up, 1),
 		route_conf(b, paths[0], up, 11),
@@ -362,7 +362,7 @@ test_route__terms(void **state)
 static void
 test_route__check_looks_at_addresses(void **state)
 {
-	static char bad[] = "nonsense", good[] = "127.0.0.1:8602";
+	char bad[] = "nonsense", good[] = "127.0.0.1:8602";
 	char *listen[] = { good, bad };
 	struct pn_conf_place places[] = { { file_name, 3 }, { file_name, 4 } };
 	struct pn_conf conf = { .guard.listen = { listen, places, 2 } };

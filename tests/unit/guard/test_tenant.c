@@ -166,7 +166,7 @@ tenant(const struct pn_guard_route *route, bool from_proxy,
 static void
 test_tenant__header_is_a_proxys(void **state)
 {
-	static char name[] = "X-Tenant";
+	char name[] = "X-Tenant";
 	char *names[] = { name };
 	char long_name[130];
 	const struct pn_conf_guard_route conf = { .tenant_header = {
@@ -197,6 +197,9 @@ test_tenant__header_is_a_proxys(void **state)
 	assert_int_equal(
 	    tenant(&route, true, headers, 1, &got), PN_PROBLEM_TENANT_MISSING);
 	headers[0].value = PN_STR("a\tb");
+	assert_int_equal(
+	    tenant(&route, true, headers, 1, &got), PN_PROBLEM_TENANT_MISSING);
+	headers[0].value = PN_STR("a\x7f");
 	assert_int_equal(
 	    tenant(&route, true, headers, 1, &got), PN_PROBLEM_TENANT_MISSING);
 	headers[0].value = PN_STR("sh\xc3\xb6p");
@@ -257,7 +260,7 @@ test_tenant__api_key_comes_once(void **state)
 static void
 test_tenant__fixed(void **state)
 {
-	static char name[] = "shop1";
+	char name[] = "shop1";
 	char *names[] = { name };
 	const struct pn_conf_guard_route conf = { .tenant = {
 						      names, NULL, 1 } };
