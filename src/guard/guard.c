@@ -217,6 +217,9 @@ open_server(struct pn_guard *guard, struct pn_error *ret_error)
 		.conf = &conf->server,
 		.listen = &conf->guard.listen,
 		.body_bytes_max = (size_t)conf->guard.max_body_bytes,
+		/* An upstream's head is as long as it likes, up to what
+		 * net takes. */
+		.head_bytes_max = 2 * PN_HEADER_BYTES_MAX,
 		.handler = &handler,
 		.service = guard,
 	    },
