@@ -108,35 +108,24 @@ pn_conf_account_find(
 	    sizeof(wanted), account_compare);
 }
 
-/* Another section of the same first word has that option: no slip. */
-static bool
-is_of_sibling(const struct conf_kind *kind, const struct conf_option *option)
-{
-	return pn_str_starts(pn_str_from(option->section), kind->name);
-}
-
 static void
 unknown_key(struct conf_load *load, const struct conf_section *section,
     const struct conf_item *item)
 {
-	const struct conf_kind *kind = section->kind;
 	const char *names[KEYS_MAX], *near, *elsewhere = NULL;
-	bool sibling = false;
 	size_t count = 0;
 
 	for (size_t i = 0; i < pn_conf_option_count(); i++) {
 		const struct conf_option *option = conf_option_at(i);
 
 		assert(count < KEYS_MAX);
-		if (strcmp(option->section, kind->section) == 0) {
+		if (strcmp(option->section, section->kind->section) == 0)
 			names[count++] = option->key;
-		} else if (!sibling && strcmp(option->key, item->key) == 0) {
+		else if (strcmp(option->key, item->key) == 0)
 			elsewhere = option->section;
-			sibling = is_of_sibling(kind, option);
-		}
 	}
 	near = conf_nearest(item->key, names, count);
-	if (near != NULL && !sibling)
+	if (near != NULL)
 		conf_fail(load, item->place,
 		    "[%s] unknown option \"%s\"; did you mean \"%s\"?",
 		    section->title, item->key, near);

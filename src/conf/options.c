@@ -317,8 +317,8 @@ static const struct conf_option options[] = {
 	  " or refuse (422)" },
 	{ "guard NAME", "attempts_max", CONF_NUMBER, 0, ROUTE(attempts_max),
 	  1, 1000, NULL, "10",
-	  "attempts of one key that may end without a known outcome before it"
-	  " is held for an operator" },
+	  "when so many leases of one key have run out, it is set aside for an"
+	  " operator" },
 	{ "guard NAME", "max_in_flight", CONF_NUMBER, 0, ROUTE(max_in_flight),
 	  1, PN_IN_FLIGHT_MAX, NULL, "256",
 	  "requests to the upstream at the same time, of each process" },

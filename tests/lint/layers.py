@@ -11,7 +11,7 @@ CONTRACTS = {
     "codec": "capture charset form json xml",
     "crypto": "cipher digest key",
     "event": "event",
-    "conf": "conf",
+    "conf": "conf conf_values",
     "provider": "provider",
     "store": "claims deliveries guard_keys handoff migrate query store",
     "ingest": "ingest",

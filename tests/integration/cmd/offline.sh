@@ -138,7 +138,8 @@ LIST
 }
 
 # The sample is what a newcomer starts from; with his keys in place it must load,
-# as it is and with every option uncommented.
+# as it is and with every option uncommented, but for those of which there is one
+# of three.
 test_cmd__the_sample_configuration_loads() {
     local d=$work/sample
     mkdir -p "$d/conf.d"
@@ -151,9 +152,11 @@ test_cmd__the_sample_configuration_loads() {
     cp "$work/keys/v2.key" "$d/wechat_api_v2.key"
     cp "$work/keys/platform.pem" "$d/app_ca.pem"
     printf 'whsec_%s\n' "$(head -c 32 /dev/zero | base64)" >"$d/app_webhook.secret"
+    cp "$work/keys/platform.pem" "$d/upstream_ca.pem"
     chmod 600 "$d"/*.pem "$d"/*.key "$d"/*.secret
     cp "$top/src/conf/paynotifyd.conf.sample" "$d/as_is.conf"
-    sed -E 's/^;([a-z_0-9]+ = )/\1/; s/^test = no/test = yes/' "$d/as_is.conf" >"$d/all.conf"
+    sed -E '/^;(tenant_header|api_keys) = /d; s/^;([a-z_0-9]+ = )/\1/; s/^test = no/test = yes/' \
+        "$d/as_is.conf" >"$d/all.conf"
     chmod 600 "$d"/*.conf
     grep -q '^;[a-z_0-9]* = ' "$d/all.conf" && wrong 'an option is still commented out'
     run "$ctl" config check -c "$d/as_is.conf"; exits 0; same "$out" 'configuration OK: 2 accounts, 1 endpoint'

@@ -42,6 +42,16 @@ read_document(const char *path)
 	return document;
 }
 
+/* "guard NAME" stands there with a name: "[guard charges]". */
+static void
+sample_head(const char *section, char *head, size_t size)
+{
+	const char *name = strstr(section, "NAME");
+	size_t len = name == NULL ? strlen(section) : (size_t)(name - section);
+
+	(void)snprintf(head, size, "\n[%.*s", (int)len, section);
+}
+
 /* An operator who copies the sample must get what the table says. */
 static void
 test_ctl_docs__the_sample_has_every_option_and_its_default(void **state)
@@ -54,7 +64,7 @@ test_ctl_docs__the_sample_has_every_option_and_its_default(void **state)
 		char head[64], commented[256], set[256];
 		char *part;
 
-		(void)snprintf(head, sizeof(head), "\n[%s", o.section);
+		sample_head(o.section, head, sizeof(head));
 		part = part_of(&sample, head, "\n[");
 		(void)snprintf(set, sizeof(set), "\n%s = %s", o.key,
 		    o.default_value == NULL ? "" : o.default_value);
@@ -64,6 +74,15 @@ test_ctl_docs__the_sample_has_every_option_and_its_default(void **state)
 		    (o.required || strstr(part, commented) == NULL))
 			fail_msg("the sample lacks \"%s\" in [%s]", set + 1,
 			    o.section);
+		for (size_t j = 0;
+		     o.default_values != NULL && o.default_values[j] != NULL;
+		     j++) {
+			(void)snprintf(commented, sizeof(commented),
+			    "\n;%s = %s\n", o.key, o.default_values[j]);
+			if (strstr(part, commented) == NULL)
+				fail_msg("the sample lacks \"%s\" in [%s]",
+				    commented + 1, o.section);
+		}
 		free(part);
 	}
 	pn_buf_done(&sample);
@@ -92,6 +111,13 @@ test_ctl_docs__the_manual_has_every_option_and_its_default(void **state)
 			fail_msg("the manual does not say that [%s] %s is %s "
 				 "by default",
 			    o.section, o.key, o.default_value);
+		for (size_t j = 0;
+		     o.default_values != NULL && o.default_values[j] != NULL;
+		     j++)
+			if (strstr(entry, o.default_values[j]) == NULL)
+				fail_msg("the manual does not say that [%s] %s "
+					 "is %s by default",
+				    o.section, o.key, o.default_values[j]);
 		if (o.repeatable && strstr(entry, "repeated") == NULL)
 			fail_msg("the manual does not say that [%s] %s may be "
 				 "repeated",
