@@ -6,6 +6,7 @@ database of its own, a copy of the one that run.sh has migrated. Nobody sleeps:
 what has to happen first is waited for (eventually), and leases end when a test
 says so (end_lease), unless their length is what is tested.
 """
+import calendar
 import contextlib
 import itertools
 import json
@@ -19,7 +20,6 @@ import subprocess
 import tempfile
 import time
 import unittest
-import uuid
 from email.utils import parsedate_to_datetime
 
 import psycopg
@@ -475,9 +475,4 @@ def seconds_left(reply):
                             "%Y-%m-%dT%H:%M:%S")
     assert said.endswith("Z"), said
     now = parsedate_to_datetime(reply.get("Date"))
-    import calendar
     return calendar.timegm(expires) - now.timestamp()
-
-
-def random_key():
-    return str(uuid.uuid4())

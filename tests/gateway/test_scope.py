@@ -2,7 +2,7 @@
 import hashlib
 import unittest
 
-from support import BODY, JSON, PROXY, STRANGER, Case
+from support import BODY, JSON, STRANGER, Case, Daemon
 
 API_KEYS = {"key-of-shop1": "shop1", "second-of-shop1": "shop1",
             "key-of-shop2": "shop2"}
@@ -20,7 +20,6 @@ class Tenants(Case):
 
     @classmethod
     def start(cls, **more):
-        from support import Daemon
         daemon = Daemon(cls.conf_text(), cls.server, **more)
         daemon.write("api_keys", "# keys of the shops\n\n" + "".join(
             f"{hashlib.sha256(k.encode()).hexdigest()} {t}\n"

@@ -131,7 +131,10 @@ class Upstream:
             writer.close()
 
     async def _read(self, reader, connection):
-        head = await reader.readuntil(b"\r\n\r\n")
+        first = await reader.readexactly(1)
+        if not first.isalpha():
+            return None # TLS, maybe
+        head = first + await reader.readuntil(b"\r\n\r\n")
         line, *lines = head[:-4].decode("latin-1").split("\r\n")
         headers = [tuple(h.split(": ", 1)) if ": " in h
                    else (h.rstrip(":"), "") for h in lines]
