@@ -304,8 +304,10 @@ pn_guard_routes_open(const struct pn_conf *conf,
 	    calloc(conf->guard_route_count + 1, sizeof(*routes.routes));
 	routes.arena =
 	    pn_arena_new((conf->guard_route_count + 1) * ROUTE_ARENA_BYTES);
-	if (routes.routes == NULL || routes.arena == NULL)
-		r = pn_error_set(ret_error, -ENOMEM, "out of memory");
+	if (routes.routes == NULL || routes.arena == NULL) {
+		pn_guard_routes_close(&routes);
+		return pn_error_set(ret_error, -ENOMEM, "out of memory");
+	}
 	while (r == 0 && routes.count < conf->guard_route_count) {
 		struct pn_guard_route *route = &routes.routes[routes.count++];
 
@@ -351,7 +353,7 @@ check_listen(const struct pn_conf_strings *listen, struct pn_error *ret_error)
 int
 pn_guard_check(const struct pn_conf *conf, struct pn_error *ret_error)
 {
-	struct pn_guard_routes routes;
+	struct pn_guard_routes routes = { .routes = NULL };
 	int r = check_listen(&conf->guard.listen, ret_error);
 
 	if (r == 0)
