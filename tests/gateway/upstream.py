@@ -17,8 +17,11 @@ so that a replay cannot be taken for the work done again.
 import asyncio
 import itertools
 import json
+import logging
 import threading
 
+# Of writes to a connection that the gateway has closed.
+logging.getLogger("asyncio").setLevel(logging.ERROR)
 WAIT_SECONDS_MAX = 60       # for what must happen; then the test fails
 
 

@@ -1,0 +1,159 @@
+"""Holders that crash, stop for a while, or take long: the lease."""
+import signal
+import unittest
+
+from support import Case, eventually
+
+
+class Leases(Case):
+    routes = {
+        "charges": "wait = 50s\nlease = 1s",
+        "now": "wait = 0s\nlease = 1s",
+        "hold": "wait = 50s\nlease = 1s\nunknown = hold",
+        "poison": "wait = 50s\nlease = 30s\nattempts_max = 2",
+    }
+
+    def crash(self, key, route):
+        """A daemon that is killed while the upstream works; when its lease
+        ends, by the database."""
+        daemon = self.start()
+        client, _ = self.hold(key, route, daemon=daemon)
+        daemon.kill()
+        self.assertIsNone(client.read())
+        self.assertEqual(self.state(key), "PROCESSING")
+        return self.row(key, "lease_expires_at")[0]
+
+    def test_gateway__a_killed_daemon_frees_its_key_after_the_lease(self):
+        """Not before: its request may still be worked on. Then the next one
+        runs, as attempt 2."""
+        key = self.key()
+        ends = self.crash(key, "charges")
+        first = self.made(self.ask(key))
+        self.assertEqual(self.attempts(key), [1, 2])
+        self.assertGreaterEqual(self.row(key, "locked_at")[0], ends)
+        self.assertNotEqual(*(r.get("Idempotency-Token")
+                              for r in self.upstream.seen(key)))
+        self.replayed(self.ask(key), first)
+
+    def test_gateway__a_killed_daemon_leaves_its_key_busy_until_then(self):
+        """Who does not wait is told for how long."""
+        key = self.key()
+        ends = self.crash(key, "now")
+        reply = self.ask(key, "now")
+        # On a slow machine the lease may have ended before.
+        if self.attempts(key) == [1]:
+            self.problem(reply, "in-progress", 409, again=True)
+            eventually(lambda: self.sql("SELECT clock_timestamp() > %s",
+                                        ends)[0][0], "the lease ends")
+            self.made(self.ask(key, "now"))
+        self.assertEqual(self.attempts(key), [1, 2])
+        self.assertGreaterEqual(self.row(key, "locked_at")[0], ends)
+
+    def test_gateway__unknown_hold_sets_a_crashed_key_aside(self):
+        """The work may have been done: no second attempt by itself."""
+        key = self.key()
+        self.crash(key, "hold")
+        said = self.problem(self.ask(key, "hold"), "set-aside", 409,
+                            again=False)
+        self.assertIn("did not come back", said["detail"])
+        self.assertEqual(self.state(key), "FAILED")
+        self.assertEqual(self.attempts(key), [1])
+
+    def test_gateway__a_poisoned_key_is_set_aside(self):
+        """One that crashes its handler each time would do it for ever:
+        after attempts_max it is a dead letter, until an operator lets it
+        go."""
+        key = self.key()
+        for _ in range(2):
+            self.crash(key, "poison")
+            self.end_lease(key)
+        said = self.problem(self.ask(key, "poison"), "set-aside", 409,
+                            again=False)
+        self.assertIn("2 holders", said["detail"])
+        self.assertEqual(self.attempts(key), [1, 2])
+        code, rows = self.daemon.ctl("keys", "list", "--state", "FAILED")
+        row = [r for r in rows if r["key"] == key][0]
+        self.assertEqual((code, row["attempts"], row["crashes"]), (0, 2, 2))
+        self.assertEqual(self.daemon.ctl(
+            "keys", "release", "--tenant", "shop1", "--route",
+            "POST /v1/poison", "--reason", "mended", key)[0], 0)
+        self.made(self.ask(key, "poison"))
+        self.assertEqual(self.attempts(key), [1, 2, 3])
+
+    def test_gateway__a_paused_holder_cannot_complete(self):
+        """A process that was stopped, or on a machine that was, and goes on
+        after its lease: another attempt counts, and its client must not be
+        told the other outcome."""
+        paused = self.start()
+        key = self.key()
+        client, seen = self.hold(key, daemon=paused,
+                                 then={"body": "of the paused one"})
+        paused.signal(signal.SIGSTOP)
+        first = self.made(self.ask(key, do={"body": "of the second"}))
+        self.assertEqual(self.attempts(key), [1, 2])
+        seen.release()
+        paused.signal(signal.SIGCONT)
+        said = self.problem(client.read(), "lease-lost", 409, again=True)
+        self.assertIn("same key", said["detail"])
+        for daemon in (paused, self.daemon):
+            self.replayed(self.ask(key, daemon=daemon), first)
+        self.assertEqual(first.body, b"of the second")
+        self.assertEqual(bytes(self.row(key, "response_body")[0]), first.body)
+        self.assertGreaterEqual(paused.metric("leases_lost_total"), 1)
+        self.assertEqual(
+            paused.results("not_kept")["not_kept"], 1)
+
+    def test_gateway__a_paused_holder_cannot_free_the_key(self):
+        """Nor set it aside, while another one is at work under it."""
+        paused = self.start()
+        key = self.key()
+        client, seen = self.hold(key, daemon=paused, then={"status": 429})
+        paused.signal(signal.SIGSTOP)
+        second = self.begin(key, do={"hold": True})
+        other = self.upstream.wait(key, 2)
+        token = self.row(key, "lease_token")[0]
+        seen.release()
+        paused.signal(signal.SIGCONT)
+        client.read() # whatever it says: nothing was done by it
+        self.assertEqual(self.row(key, "lease_token")[0], token)
+        other.release()
+        first = self.made(second.read())
+        self.replayed(self.ask(key, daemon=paused), first)
+        self.assertEqual(self.attempts(key), [1, 2])
+
+    def test_gateway__the_lease_slides_while_the_upstream_works(self):
+        """An upstream that is slower than the lease keeps its key: nobody else
+        runs, and its answer is stored."""
+        other = self.start()
+        key = self.key()
+        client, seen = self.hold(key)
+        ends = self.row(key, "lease_expires_at")[0]
+        waiter = self.begin(key, daemon=other)
+        eventually(lambda: self.sql("SELECT clock_timestamp() > %s"
+                                    " + interval '0.5 s'", ends)[0][0],
+                   "it is past the first lease")
+        self.assertEqual(self.row(key, "lease_expires_at > clock_timestamp(),"
+                                  " attempts, crashes"), (True, 1, 0))
+        seen.release()
+        first = self.made(client.read())
+        self.replayed(waiter.read(), first)
+        self.assertEqual(self.attempts(key), [1])
+
+    def test_gateway__an_operator_takes_a_key_from_its_holder(self):
+        """Released while the upstream hangs: the next one runs at once, and
+        the hung one's answer is none."""
+        key = self.key()
+        client, seen = self.hold(key, "poison")
+        self.assertEqual(self.daemon.ctl(
+            "keys", "release", "--tenant", "shop1", "--route",
+            "POST /v1/poison", "--reason", "the upstream hangs", key)[0], 0)
+        other = self.start()
+        first = self.made(self.ask(key, "poison", daemon=other))
+        seen.release()
+        self.problem(client.read(), "lease-lost", 409, again=True)
+        self.replayed(self.ask(key, "poison"), first)
+        self.assertEqual(self.attempts(key), [1, 2])
+
+
+if __name__ == "__main__":
+    unittest.main()
