@@ -64,7 +64,7 @@ class Order(BaseModel):
 @app.on_event("startup")
 async def startup():
     global db, http, providers
-    db = await asyncpg.create_pool(max_size=10)
+    db = await asyncpg.create_pool(min_size=0, max_size=10)
     http = httpx.AsyncClient(
         timeout=5, headers={"User-Agent": "charges/1"},
         limits=httpx.Limits(max_connections=32, max_keepalive_connections=32))

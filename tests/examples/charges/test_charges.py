@@ -314,7 +314,42 @@ unknown = {unknown}
         self.assertEqual(sum("idempotency-replayed" not in a.headers
                              for a in answers), ORDERS)
 
-    def test_6_a_thousand_clicks_and_kills(self):
+    def test_6_a_gateway_that_was_paused(self):
+        """It would act, or answer, for a key that is another's now."""
+        held, go = threading.Event(), threading.Event()
+
+        def hold(number, count):
+            if count:       # for attempt 1
+                held.set()
+                go.wait(WAIT_SECONDS_MAX)
+            return True
+
+        self.provider.before_answer = hold
+        body, first = self.body(1, "alipay"), []
+
+        def at(port):
+            return asyncio.run(click(itertools.repeat(port), "/v2/charges",
+                                     body, "paused"))
+
+        thread = threading.Thread(
+            target=lambda: first.append(at(self.ports[0])))
+        thread.start()
+        self.assertTrue(held.wait(WAIT_SECONDS_MAX))
+        self.daemons[0].child.send_signal(signal.SIGSTOP)
+        try:
+            second = at(self.ports[1])      # when the lease has ended
+            go.set()
+        finally:
+            self.daemons[0].child.send_signal(signal.SIGCONT)
+        thread.join(WAIT_SECONDS_MAX)
+        self.assertEqual((second.status, first[0].status), (201, 201))
+        self.assertEqual(first[0].body, second.body)
+        self.assertNotIn("idempotency-replayed", second.headers)
+        self.assertIn("idempotency-replayed", first[0].headers)
+        self.assertEqual(self.provider.calls, {"order-0001": 2})
+        self.assertEqual(self.rows("attempt"), [(2,)])
+
+    def test_7_a_thousand_clicks_and_kills(self):
         """Something dies between the order and its answer, and the order is
         made again, or never answered."""
         acts = {12: self.daemons[0].kill_and_start,
