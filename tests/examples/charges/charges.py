@@ -16,7 +16,8 @@ left to the API, whichever its language:
   not act beside the next (Idempotency-Attempt only grows).
 - A 4xx is an answer that the gateway keeps: for what is so for good. Where
   nobody knows what the provider did, it is 503, and the client tries again.
-  For `unknown = release` is right here: what is asked twice is one order.
+  `unknown = release` is right for it, since what is asked twice is one order;
+  with the default the next try waits until the lease has ended.
 
 PGHOST, PGDATABASE, PGUSER ... say where charges.sql is, ALIPAY_... and
 WECHAT_... whose orders these are (see pay.py). uvicorn charges:app

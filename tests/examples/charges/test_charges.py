@@ -120,7 +120,7 @@ class Charges(unittest.TestCase):
                 "SET ROLE shop_charges; SET search_path = shop_charges;"
                 + f.read() + "RESET ROLE")
         cls.provider = Provider(FOLDER)
-        cls.api_port, *cls.ports = free_ports(3)
+        cls.api_port, *cls.ports = free_ports(3)    # and of the gateways
         cls.api = Process(
             cls.api_port, PYTHON, "-B", "-m", "uvicorn", "charges:app",
             "--port", str(cls.api_port), "--log-level", "warning",
@@ -141,6 +141,9 @@ class Charges(unittest.TestCase):
         self.api.listens()
 
     def tearDown(self):
+        self.forget()
+
+    def forget(self):
         self.provider.before_answer = lambda out_trade_no, count: True
         self.provider.spoil = lambda text: text
         self.provider.orders.clear()
@@ -216,7 +219,7 @@ class Charges(unittest.TestCase):
             self.assertEqual(self.rows("code"), [(None,)])
             self.provider.spoil = lambda text: text
             self.assertEqual(self.ask(body, attempt=2).status, 201)
-            self.tearDown()
+            self.forget()
 
     def test_4_a_stale_attempt(self):
         """One that was paused would act beside the next, or overwrite it."""
@@ -250,25 +253,28 @@ class Charges(unittest.TestCase):
     # Behind the gateways
 
     def start_daemons(self):
-        """Two of one database, with two routes to one API."""
-        for port in self.ports:
+        """Two of one database, with routes to one API that differ in what an
+        unknown end means, and in how soon a slow holder has lost its key."""
+        for port, other in zip(self.ports, free_ports(2)):
             file = f"{FOLDER}/{port}.conf"
             with open(file, "w", encoding="ascii") as f:
                 f.write(f"""[server]
-listen = unix:{FOLDER}/{port}.sock
+listen = 127.0.0.1:{other}
 [database]
 dsn = {os.environ["PN_DSN"]}
 [guard]
 listen = 127.0.0.1:{port}
 """)
-                for path, unknown in (("v1", "release"), ("v2", "retry")):
+                for path, unknown, lease in (("v1", "release", "2s"),
+                                             ("v2", "retry", "2s"),
+                                             ("v3", "retry", "1m")):
                     f.write(f"""[guard {path}]
 path = POST /{path}/charges
 upstream = http://127.0.0.1:{self.api_port}/v1/charges
 tenant = shop1
 timeout = 10s
 wait = 5s
-lease = 2s
+lease = {lease}
 unknown = {unknown}
 """)
             os.chmod(file, 0o600)
@@ -277,10 +283,10 @@ unknown = {unknown}
         for daemon in self.daemons:
             daemon.listens()
 
-    def storm(self, name):
+    def storm(self, name, *paths):
         """Each order is clicked at both gateways at the same moment."""
         async def everything():
-            keys = [(n, f"/v{1 + n // 2 % 2}/charges",
+            keys = [(n, f"/{paths[n // 2 % len(paths)]}/charges",
                      self.body(n, ("alipay", "wechat")[n % 2]))
                     for n in range(ORDERS)]
             return await asyncio.wait_for(asyncio.gather(*(
@@ -307,7 +313,7 @@ unknown = {unknown}
     def test_5_a_thousand_clicks(self):
         """An order would be asked for twice, where nothing goes wrong."""
         self.start_daemons()
-        answers = self.storm("calm")
+        answers = self.storm("calm", "v3")
         self.assertEqual(set(self.provider.calls.values()), {1})
         self.assertEqual(self.rows("attempt"), [(1,)] * ORDERS)
         # Of each key, one answer is the API's and nine are that one again.
@@ -366,7 +372,7 @@ unknown = {unknown}
             return count % 10 != 5
 
         self.provider.before_answer = before_answer
-        self.storm("kills")
+        self.storm("kills", "v1", "v2")
         self.assertEqual(acts, {})
         # Those whose answers were lost, at least, were asked for again.
         self.assertGreaterEqual(
