@@ -62,7 +62,7 @@ def connect(database):
 def make_database():
     name = f"gateway_{os.getpid()}"
     with connect("postgres") as c:
-        if not c.execute("SELECT FROM pg_database WHERE datname = %s",
+        if not c.execute("SELECT 1 FROM pg_database WHERE datname = %s",
                          [name]).fetchall():
             c.execute(f"CREATE DATABASE {name}"
                       f" TEMPLATE \"{os.environ['PGDATABASE']}\"")

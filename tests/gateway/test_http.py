@@ -56,7 +56,7 @@ class Methods(Case):
                 self.assertEqual(seen.get("Accept"), "text/plain")
                 self.assertEqual(reply.body,
                                  b"" if method == "HEAD" else b"list")
-        self.assertEqual(self.sql("SELECT FROM paynotify.idempotency_keys"
+        self.assertEqual(self.sql("SELECT 1 FROM paynotify.idempotency_keys"
                                   " WHERE key = 'k'"), [])
 
     def test_gateway__what_passes_through_is_told_as_it_is(self):

@@ -200,7 +200,7 @@ class Replay(Case):
         key = self.key()
         self.problem(self.ask(key + "\xe4"), "key-malformed", 400)
         self.assertEqual(self.sql(
-            "SELECT FROM paynotify.idempotency_keys WHERE key LIKE %s",
+            "SELECT 1 FROM paynotify.idempotency_keys WHERE key LIKE %s",
             key + "%"), [])
         self.made(self.ask(key))
 

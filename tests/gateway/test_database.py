@@ -1,0 +1,207 @@
+"""The database goes away, at the worst moments. A server of its own, which is
+killed as by a power cut, or stopped.
+"""
+import os
+import signal
+import subprocess
+import unittest
+
+from support import BUILD, Case, Daemon, connect, eventually
+
+VARIABLES = ("PN_PG_DIR", "PGHOST", "PGDATABASE", "PN_DSN")
+
+
+def shell(command):
+    """Of tests/lib/pg.sh; returns the variables afterwards."""
+    done = subprocess.run(
+        ["bash", "-c", f'. "$PN_PG_LIB"; {command} >&2 && env -0'],
+        stdout=subprocess.PIPE, check=True, text=True)
+    return dict(v.split("=", 1) for v in done.stdout.split("\0") if v)
+
+
+def setUpModule():
+    global before
+    before = {n: os.environ[n] for n in VARIABLES}
+    made = shell("pg_start")
+    os.environ.update({n: made[n] for n in VARIABLES})
+    daemon = Daemon("", database=os.environ["PGDATABASE"])
+    subprocess.run([f"{BUILD}/paynotifyctl", "db", "migrate", "-c",
+                    daemon.conf], check=True, capture_output=True)
+    subprocess.run(["rm", "-rf", daemon.folder], check=True)
+
+
+def tearDownModule():
+    shell("pg_stop")
+    os.environ.update(before)
+
+
+def postgres_pids():
+    with open(f"{os.environ['PN_PG_DIR']}/data/postmaster.pid") as f:
+        postmaster = f.readline().strip()
+    return [int(postmaster), *map(int, subprocess.run(
+        ["pgrep", "-P", postmaster], capture_output=True,
+        text=True).stdout.split())]
+
+
+class DatabaseCase(Case):
+    routes = {"charges": "wait = 50s\nlease = 5m", "now": "wait = 0s"}
+
+    def setUp(self):
+        self.down = False
+
+    def tearDown(self):
+        if self.down:
+            self.resume()
+        super().tearDown()
+
+    def kill(self):
+        shell("pg_kill")
+        self.down = True
+
+    def resume(self):
+        shell("pg_resume")
+        self.down = False
+        self.admin.close()
+        type(self).admin = connect(self.database)
+
+    def back(self):
+        """Resumes; waits until the daemon can claim, settle and listen again:
+        what it claims before it can settle is left to its lease."""
+        self.resume()
+        eventually(lambda: self.ask(self.key()).status == 201
+                   and self.ask(self.key()).status == 201,
+                   "the database is back for the gateway")
+
+    def settled_once(self, key):
+        """It was never told before; from here on it is one answer."""
+        first = self.made(self.ask(key))
+        self.replayed(self.ask(key), first)
+        return first
+
+
+class Short(DatabaseCase):
+    """commit_timeout ends long before the database is back."""
+
+    server = "commit_timeout = 500ms"
+
+    def test_gateway__without_the_database_nothing_goes_upstream(self):
+        """503 and when to come again; a key cannot be looked up. When it is
+        back, it runs as the first."""
+        key = self.key()
+        self.made(self.ask(self.key()))
+        self.kill()
+        said = self.problem(self.ask(key), "database", 503, again=True)
+        self.assertIn("upstream was not asked", said["detail"])
+        self.assertEqual(self.upstream.seen(key), [])
+        self.back()
+        self.settled_once(key)
+        self.assertEqual(self.attempts(key), [1])
+
+    def test_gateway__without_the_database_no_answer_is_remembered(self):
+        """An operator may have it forgotten elsewhere: nobody would hear of
+        it. Methods without effect pass."""
+        key = self.key()
+        first = self.made(self.ask(key))
+        self.replayed(self.ask(key), first)
+        self.kill()
+        # Until it has noticed, what it told the moment before is true.
+        eventually(lambda: self.ask(key).status == 503, "it has noticed")
+        self.problem(self.ask(key), "database", 503, again=True)
+        self.made(self.ask(None, method="GET", body=b""))
+        self.back()
+        self.replayed(self.ask(key), first)
+        self.assertEqual(self.attempts(key), [1])
+
+    def test_gateway__an_answer_that_is_not_stored_is_not_told(self):
+        """Killed between the upstream's answer and the commit: 503, and the
+        key is not used up; the next one runs when the lease ends."""
+        key = self.key()
+        client, seen = self.hold(key)
+        waiters = self.waiters(3, key)
+        self.kill()
+        seen.release()
+        for c in [client, *waiters]:
+            said = self.problem(c.read(), "not-stored", 503, again=True)
+            self.assertIn("may have been done", said["detail"])
+        self.back()
+        self.assertEqual(self.state(key), "PROCESSING")
+        self.end_lease(key)
+        self.settled_once(key)
+        self.assertEqual(self.attempts(key), [1, 2])
+
+    def test_gateway__a_claim_that_is_late_sends_nothing(self):
+        """The database hangs longer than anybody waits, and then says that
+        the key is ours: it is given back, unsent."""
+        self.made(self.ask(self.key()))
+        key = self.key()
+        pids = postgres_pids()
+        for pid in pids:
+            os.kill(pid, signal.SIGSTOP)
+        try:
+            self.problem(self.ask(key), "database", 503, again=True)
+            self.assertEqual(self.upstream.seen(key), [])
+        finally:
+            for pid in pids:
+                os.kill(pid, signal.SIGCONT)
+        eventually(lambda: self.ask(self.key()).status == 201, "it goes on")
+        self.settled_once(key)
+        self.assertEqual(self.attempts(key), [1])
+
+
+class Patient(DatabaseCase):
+    """commit_timeout is longer than the database is away."""
+
+    server = "commit_timeout = 40s"
+
+    def test_gateway__an_answer_is_stored_when_the_database_is_back(self):
+        """The client waits, and gets what is kept."""
+        key = self.key()
+        client, seen = self.hold(key)
+        self.kill()
+        seen.release()
+        self.resume()
+        first = self.made(client.read())
+        self.assertEqual(bytes(self.row(key, "response_body")[0]), first.body)
+        self.replayed(self.ask(key), first)
+        self.assertEqual(self.attempts(key), [1])
+
+    def test_gateway__a_connection_lost_in_the_commit_is_resolved(self):
+        """Killed while the settlement is under way: it is told again, and
+        whichever of the two was committed, it is one answer."""
+        key = self.key()
+        client, seen = self.hold(key)
+        blocker = connect(self.database)
+        blocker.autocommit = False
+        blocker.execute("SELECT 1 FROM paynotify.idempotency_keys WHERE key = %s"
+                        " FOR UPDATE", [key])
+        seen.release()
+        eventually(lambda: self.sql(
+            "SELECT 1 FROM pg_stat_activity WHERE application_name = %s AND"
+            " wait_event_type = 'Lock'", self.daemon.name),
+            "the settlement waits")
+        self.kill()
+        blocker.close()
+        self.resume()
+        first = self.made(client.read())
+        self.replayed(self.ask(key), first)
+        self.assertEqual(self.attempts(key), [1])
+
+    def test_gateway__what_is_locked_does_not_hold_up_others(self):
+        """An application that has a key in an open transaction costs that key,
+        not the route."""
+        key = self.key()
+        client, seen = self.hold(key)
+        blocker = connect(self.database)
+        blocker.autocommit = False
+        blocker.execute("SELECT 1 FROM paynotify.idempotency_keys WHERE key = %s"
+                        " FOR UPDATE", [key])
+        seen.release()
+        for _ in range(5):
+            self.made(self.ask(self.key()))
+        blocker.rollback()
+        blocker.close()
+        self.made(client.read())
+
+
+if __name__ == "__main__":
+    unittest.main()
