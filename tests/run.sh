@@ -12,7 +12,7 @@ cd "$(dirname "${BASH_SOURCE[0]}")/.." || exit 1
 . tests/lib/packages.sh
 exec </dev/null
 
-STAGES=(lint build clang unit pull guard examples e2e crash asan tsan fuzz quickstart)
+STAGES=(lint build clang unit pull guard examples e2e crash asan tsan fuzz package quickstart)
 # The same without sanitizers; asan and tsan run these tests, so that all stages
 # together need not.
 MORE=(integration)
@@ -28,6 +28,7 @@ NEEDED=(gcc libc6-dev clang cmake ninja-build pkg-config ccache clang-format-14
     libmicrohttpd-dev libjansson-dev libxml2-dev libssl-dev libpq-dev
     libcurl4-openssl-dev libinih-dev libsystemd-dev libcmocka-dev
     postgresql-15 postgresql-client-15
+    dpkg-dev file systemd iproute2
     python3-psycopg python3-fastapi python3-asyncpg python3-uvicorn
     python3-cryptography python3-httpx
     python3-pymysql mariadb-server-core mariadb-client-core)
@@ -79,6 +80,7 @@ stage_fuzz() {
     preset fuzz && cmake --build build/fuzz -j "$jobs" --target tests/fuzz/all -- --quiet &&
         bash tests/lib/fuzz.sh build/fuzz "$FUZZ_SECONDS" "$jobs"
 }
+stage_package() { bash tests/package/run.sh build/release; }
 stage_quickstart() { bash tests/lib/quickstart.sh; }
 
 # passed and failed of a log: what ctest says (its tests may count too), else
