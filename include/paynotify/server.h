@@ -101,6 +101,9 @@ struct pn_server;
 struct pn_server_options {
 	const struct pn_conf_server *conf;    /* borrowed: limits, threads */
 	const struct pn_conf_strings *listen; /* borrowed; all or nothing */
+	const char *socket_name; /* systemd's sockets of this name win over
+				  * listen; static, see service.h.
+				  * NULL: none of them */
 	size_t body_bytes_max;
 	/* What a connection has for the heads of a request and its answer, as
 	 * long as it is open; at most PN_HEADER_BYTES_MAX for each. 0: what
@@ -131,7 +134,9 @@ enum { PN_LISTEN_TEXT_BYTES = 128 };
 struct pn_listen {
 	int fd;                               /* non-blocking; -1 when closed */
 	char text[PN_LISTEN_TEXT_BYTES];      /* as it may be connected to */
-	char unix_path[PN_LISTEN_TEXT_BYTES]; /* "" unless a unix socket */
+	char unix_path[PN_LISTEN_TEXT_BYTES]; /* "" unless a unix socket that
+					       * was made here */
+	bool inherited; /* systemd's: it goes on listening when we end */
 };
 
 /* "host:port", "[::]:port" (both families) or "unix:/path" (mode 0660; a stale
@@ -141,7 +146,15 @@ struct pn_listen {
  * use. */
 int pn_listen_open(const char *address, bool local,
     struct pn_listen *ret_listen, struct pn_error *ret_error) PN_MUSTCHECK;
-/* Closes, and removes the unix socket. */
+/* A socket that systemd passed. -EINVAL: it does not listen, or is not local. */
+int pn_listen_adopt(int fd, bool local, struct pn_listen *ret_listen,
+    struct pn_error *ret_error) PN_MUSTCHECK;
+/* All sockets that systemd passed under that name (NULL: none); if there is none,
+ * all these addresses. All or nothing; ret_listens has room for PN_LISTEN_MAX. */
+int pn_listen_open_all(const struct pn_conf_strings *addresses,
+    const char *socket_name, bool local, struct pn_listen *ret_listens,
+    size_t *ret_count, struct pn_error *ret_error) PN_MUSTCHECK;
+/* Closes, and removes the unix socket, unless it is systemd's. */
 void pn_listen_close(struct pn_listen *listen);
 /* The form only, and whether it is local. Opens nothing, resolves no name. */
 int pn_listen_check(

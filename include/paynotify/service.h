@@ -1,12 +1,24 @@
 /*
- * systemd: readiness, stopping, status text. Everything is a no-op outside a
- * service (no NOTIFY_SOCKET). Main thread.
+ * systemd: readiness, stopping, status text, sockets. Everything is a no-op
+ * outside a service (no NOTIFY_SOCKET, no LISTEN_FDS). Main thread.
  */
 #ifndef PN_SERVICE_H
 #define PN_SERVICE_H
 
+#include <stddef.h>
+
 void pn_service_ready(const char *status);
 void pn_service_stopping(void);
 void pn_service_status(const char *status);
+
+/* The names that FileDescriptorName= gives to the sockets of a service; one of
+ * any other name, or of none, is PN_SOCKET_NOTIFY. */
+#define PN_SOCKET_NOTIFY "notify"
+#define PN_SOCKET_GUARD  "guard"
+#define PN_SOCKET_ADMIN  "admin"
+
+/* The descriptors that systemd has passed under this name, at most max of them;
+ * how many there are in all. They stay the caller's to close, once. */
+size_t pn_service_sockets(const char *name, int *ret_fds, size_t max);
 
 #endif

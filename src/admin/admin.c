@@ -24,6 +24,7 @@
 #include "paynotify/limits.h"
 #include "paynotify/metrics.h"
 #include "paynotify/server.h"
+#include "paynotify/service.h"
 
 enum {
 	CONNECTIONS_MAX = 64,
@@ -145,25 +146,24 @@ handle(void *cls, struct MHD_Connection *connection, const char *url,
 /* -- life ------------------------------------------------------------------------ */
 
 static int
-open_listener(
-    struct pn_admin *admin, const char *address, struct pn_error *ret_error)
+start_listener(struct pn_admin *admin, const struct pn_listen *listen,
+    struct pn_error *ret_error)
 {
 	struct admin_listener *l = &admin->listeners[admin->listener_count];
-	int r = pn_listen_open(address, true, &l->listen, ret_error);
+	int r;
 
-	if (r < 0)
-		return r;
-	l->daemon = MHD_start_daemon(MHD_USE_EPOLL_INTERNAL_THREAD, 0, NULL,
-	    NULL, handle, admin, MHD_OPTION_LISTEN_SOCKET, l->listen.fd,
+	l->listen = *listen;
+	l->daemon = MHD_start_daemon(
+	    MHD_USE_EPOLL_INTERNAL_THREAD | MHD_USE_ITC, 0, NULL, NULL, handle,
+	    admin, MHD_OPTION_LISTEN_SOCKET, listen->fd,
 	    MHD_OPTION_CONNECTION_LIMIT, (unsigned)CONNECTIONS_MAX,
 	    MHD_OPTION_CONNECTION_MEMORY_LIMIT, (size_t)CONNECTION_BYTES,
 	    MHD_OPTION_CONNECTION_TIMEOUT, (unsigned)TIMEOUT_S, MHD_OPTION_END);
 	if (l->daemon == NULL) {
 		r = errno == 0 ? -EAGAIN : -errno;
-		pn_listen_close(&l->listen);
 		return pn_error_set(ret_error, r,
-		    "could not start the admin server on \"%s\": %s", address,
-		    strerrordesc_np(-r));
+		    "could not start the admin server on \"%s\": %s",
+		    listen->text, strerrordesc_np(-r));
 	}
 	admin->listener_count++;
 	return 0;
@@ -175,18 +175,23 @@ pn_admin_open(const struct pn_conf *conf, struct pn_store *store,
 {
 	const struct pn_conf_strings *listen = &conf->admin.listen;
 	struct pn_admin *admin = calloc(1, sizeof(*admin));
+	struct pn_listen listens[PN_LISTEN_MAX];
+	size_t count = 0;
 	int r;
 
 	assert(store != NULL && listen->count <= PN_LISTEN_MAX);
 	if (admin == NULL)
 		return pn_error_set(ret_error, -ENOMEM, "out of memory");
 	admin->store = store;
-	for (size_t i = 0; i < listen->count; i++) {
-		r = open_listener(admin, listen->values[i], ret_error);
-		if (r < 0) {
-			pn_admin_close(admin);
-			return r;
-		}
+	r = pn_listen_open_all(
+	    listen, PN_SOCKET_ADMIN, true, listens, &count, ret_error);
+	for (size_t i = 0; r == 0 && i < count; i++)
+		r = start_listener(admin, &listens[i], ret_error);
+	if (r < 0) { /* those before are the admin's */
+		for (size_t i = admin->listener_count; i < count; i++)
+			pn_listen_close(&listens[i]);
+		pn_admin_close(admin);
+		return r;
 	}
 	*ret_admin = admin;
 	return 0;
@@ -198,6 +203,9 @@ pn_admin_close(struct pn_admin *admin)
 	if (admin == NULL)
 		return;
 	for (size_t i = 0; i < admin->listener_count; i++) {
+		/* Else libmicrohttpd would close the socket, and shut it
+		 * down, which systemd's must not be. */
+		(void)MHD_quiesce_daemon(admin->listeners[i].daemon);
 		MHD_stop_daemon(admin->listeners[i].daemon);
 		pn_listen_close(&admin->listeners[i].listen);
 	}

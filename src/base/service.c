@@ -1,14 +1,20 @@
 /*
- * What systemd is told: readiness, stopping, one line of status.
+ * What systemd is told: readiness, stopping, one line of status; and the sockets
+ * that it hands over.
  *
  * sd_notify() does nothing outside a service and its failure changes nothing
  * for the merchant, so results are dropped. A status text may hold words from
  * outside (a database error); its line feeds are taken out, because a line of
  * its own would be a command to systemd.
+ *
+ * Sockets are the service's if LISTEN_PID names this process. The variables stay
+ * set, so that each listener may ask for its own; a child would not believe them.
  */
 #include "paynotify/service.h"
 
+#include <stdbool.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include <systemd/sd-daemon.h>
@@ -46,4 +52,34 @@ void
 pn_service_status(const char *status)
 {
 	notify("", status);
+}
+
+/* -- sockets ----------------------------------------------------------------- */
+
+static bool
+is_named(const char *given, const char *name)
+{
+	if (strcmp(given, PN_SOCKET_GUARD) != 0 &&
+	    strcmp(given, PN_SOCKET_ADMIN) != 0)
+		given = PN_SOCKET_NOTIFY;
+	return strcmp(given, name) == 0;
+}
+
+size_t
+pn_service_sockets(const char *name, int *ret_fds, size_t max)
+{
+	char **names = NULL;
+	int all = sd_listen_fds_with_names(0, &names);
+	size_t count = 0;
+
+	for (int i = 0; i < all; i++) {
+		if (is_named(names[i], name)) {
+			if (count < max)
+				ret_fds[count] = SD_LISTEN_FDS_START + i;
+			count++;
+		}
+		free(names[i]);
+	}
+	free(names);
+	return count;
 }

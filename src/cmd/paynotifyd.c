@@ -260,6 +260,7 @@ open_server(struct program *program, struct pn_error *ret_error)
 	struct pn_server_options options = {
 		.conf = conf,
 		.listen = &conf->listen,
+		.socket_name = PN_SOCKET_NOTIFY,
 		.body_bytes_max = (size_t)conf->max_body_bytes,
 		.handler = &pn_notifications,
 		.service = program->ingest,

@@ -25,6 +25,7 @@
 #include "paynotify/limits.h"
 #include "paynotify/metrics.h"
 #include "paynotify/moment.h"
+#include "paynotify/service.h"
 
 #include "flight.h"
 
@@ -216,6 +217,7 @@ open_server(struct pn_guard *guard, struct pn_error *ret_error)
 	    &(struct pn_server_options){
 		.conf = &conf->server,
 		.listen = &conf->guard.listen,
+		.socket_name = PN_SOCKET_GUARD,
 		.body_bytes_max = (size_t)conf->guard.max_body_bytes,
 		/* An upstream's head is as long as it likes, up to what
 		 * net takes. */

@@ -90,6 +90,8 @@ int pn_watch_open(const struct pn_watch_options *options,
 void pn_watch_close(struct pn_watch *watch); /* the list must be empty */
 /* Whether a connection from there may come in. */
 bool pn_watch_admits(struct pn_watch *watch, const struct pn_peer *peer);
+/* How many are open. */
+int64_t pn_watch_count(struct pn_watch *watch);
 struct pn_conn *pn_watch_add(
     struct pn_watch *watch, int fd, const struct pn_peer *peer) PN_MUSTCHECK;
 /* Must come before the descriptor is closed. Frees conn. */

@@ -10,6 +10,10 @@
  * stale and replaced; one that answers belongs to a running daemon and is an
  * error; a file that is no socket is never removed.
  *
+ * Sockets that systemd passes win over all that: they are used as they are, and
+ * belong to systemd. When this process ends they go on listening, what connects
+ * meanwhile waits in their backlog, and the next process accepts it.
+ *
  * "local" addresses are those that no other host can reach: loopback and unix
  * sockets. The admin port takes no other.
  */
@@ -18,6 +22,7 @@
 #include <assert.h>
 #include <ctype.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <netdb.h>
 #include <netinet/in.h>
 #include <stdio.h>
@@ -28,6 +33,7 @@
 #include <unistd.h>
 
 #include "paynotify/parse.h"
+#include "paynotify/service.h"
 
 #include "http_internal.h"
 
@@ -279,6 +285,108 @@ pn_listen_open(const char *address, bool local, struct pn_listen *ret_listen,
 	return 0;
 }
 
+/* -- systemd's --------------------------------------------------------------- */
+
+static bool
+is_listening(int fd)
+{
+	int type = 0, listening = 0;
+	socklen_t len = sizeof(int);
+
+	return getsockopt(fd, SOL_SOCKET, SO_TYPE, &type, &len) == 0 &&
+	       type == SOCK_STREAM &&
+	       getsockopt(fd, SOL_SOCKET, SO_ACCEPTCONN, &listening, &len) ==
+		   0 &&
+	       listening != 0;
+}
+
+/* Where it listens, as a place that could be written into the configuration. */
+static int
+find_place(int fd, struct place *ret_place)
+{
+	union {
+		struct sockaddr any;
+		struct sockaddr_un un;
+		struct sockaddr_storage storage;
+	} address = { .storage = { .ss_family = AF_UNSPEC } };
+	socklen_t len = sizeof(address);
+
+	if (getsockname(fd, &address.any, &len) < 0)
+		return -errno;
+	if (address.any.sa_family == AF_UNIX) {
+		ret_place->is_unix = true;
+		(void)snprintf(ret_place->host, sizeof(ret_place->host), "%.*s",
+		    (int)sizeof(address.un.sun_path), address.un.sun_path);
+		return 0;
+	}
+	if (getnameinfo(&address.any, len, ret_place->host,
+		sizeof(ret_place->host), ret_place->port,
+		sizeof(ret_place->port), NI_NUMERICHOST | NI_NUMERICSERV) != 0)
+		return -EINVAL;
+	return 0;
+}
+
+int
+pn_listen_adopt(int fd, bool local, struct pn_listen *ret_listen,
+    struct pn_error *ret_error)
+{
+	struct pn_listen adopted = { .fd = fd, .inherited = true };
+	struct place place = { .is_unix = false };
+	int flags = fcntl(fd, F_GETFL);
+
+	if (flags < 0 || !is_listening(fd) || find_place(fd, &place) < 0)
+		return pn_error_set(ret_error, -EINVAL,
+		    "descriptor %d, passed by systemd, is no listening stream "
+		    "socket (ListenStream=, Accept=no)",
+		    fd);
+	if (place.is_unix)
+		(void)snprintf(adopted.text, sizeof(adopted.text),
+		    "unix:%.100s", place.host);
+	else
+		describe(&adopted, &place);
+	if (local && !is_local(&place))
+		return pn_error_set(ret_error, -EINVAL,
+		    "could not listen on \"%s\", passed by systemd: only "
+		    "loopback addresses and unix sockets are allowed here",
+		    adopted.text);
+	if (fcntl(fd, F_SETFL, flags | O_NONBLOCK) < 0)
+		return fail(ret_error, adopted.text, -errno);
+	*ret_listen = adopted;
+	return 0;
+}
+
+int
+pn_listen_open_all(const struct pn_conf_strings *addresses,
+    const char *socket_name, bool local, struct pn_listen *ret_listens,
+    size_t *ret_count, struct pn_error *ret_error)
+{
+	int fds[PN_LISTEN_MAX];
+	size_t inherited = socket_name == NULL ? 0
+					       : pn_service_sockets(socket_name,
+						     fds, PN_LISTEN_MAX);
+	size_t count = inherited > 0 ? inherited : addresses->count;
+	int r = 0;
+
+	if (count > PN_LISTEN_MAX)
+		return pn_error_set(ret_error, -EINVAL,
+		    "systemd passed %zu sockets named \"%s\": at most %d are "
+		    "used",
+		    count, socket_name, (int)PN_LISTEN_MAX);
+	for (size_t i = 0; i < count; i++) {
+		r = inherited > 0 ? pn_listen_adopt(fds[i], local,
+					&ret_listens[i], ret_error)
+				  : pn_listen_open(addresses->values[i], local,
+					&ret_listens[i], ret_error);
+		if (r == 0)
+			continue;
+		while (i > 0)
+			pn_listen_close(&ret_listens[--i]);
+		return r;
+	}
+	*ret_count = count;
+	return 0;
+}
+
 void
 pn_listen_close(struct pn_listen *listen)
 {
@@ -286,6 +394,7 @@ pn_listen_close(struct pn_listen *listen)
 		return;
 	(void)close(listen->fd);
 	listen->fd = -1;
+	/* That of a socket of systemd's stays. */
 	if (listen->unix_path[0] != '\0')
 		(void)unlink(listen->unix_path);
 }

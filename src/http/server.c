@@ -18,12 +18,17 @@
  * rather than being woken: a waker would touch the server after the decrement
  * that allows it to be freed, and a server is closed once in its life.
  *
- * Idle keep-alive connections are in neither count, so they do not hold up a
- * stop; libmicrohttpd closes them.
+ * Idle connections are in neither count. They have idle_grace_us: one that was
+ * accepted just now is about to send its first request, and one that is kept
+ * alive under load its next, which is answered with Connection: close. Whatever
+ * is open still is closed by libmicrohttpd; its client sees that, and sends
+ * nothing there.
  *
  * The listening socket must stay open until the threads are gone (they may be in
- * accept()), but clients must not queue on it: shutdown() makes the kernel
- * refuse them while the descriptor stays ours.
+ * accept()), but clients must not queue on it if it ends with us: shutdown()
+ * makes the kernel refuse them while the descriptor stays ours. A socket of
+ * systemd's is not ours to shut down: nobody would ever listen on it again. It is
+ * only left alone, and who connects waits in its backlog for the next process.
  */
 #include "paynotify/server.h"
 
@@ -51,6 +56,7 @@ static_assert(10 << 10 <= PN_HEADER_BYTES_MAX,
     "what libmicrohttpd lets through is within the limit");
 /* How long a stop waits for connections that the kernel holds for accept(). */
 static const int backlog_ms_max = 50;
+static const int64_t idle_grace_us = 500 * PN_MILLISECOND_US;
 /* After the grace: how long the last replies may take to be written. */
 static const int64_t last_reply_us = 500 * PN_MILLISECOND_US;
 static const int64_t pending_warn_us = 10 * PN_SECOND_US;
@@ -181,22 +187,19 @@ start_daemon(struct pn_server *server, int fd)
 }
 
 static int
-open_listener(
-    struct pn_server *server, const char *address, struct pn_error *ret_error)
+start_listener(struct pn_server *server, const struct pn_listen *listen,
+    struct pn_error *ret_error)
 {
 	struct pn_listener *listener =
 	    &server->listeners[server->listener_count];
 	int r;
 
-	r = pn_listen_open(address, false, &listener->listen, ret_error);
-	if (r < 0)
-		return r;
-	listener->daemon = start_daemon(server, listener->listen.fd);
+	listener->listen = *listen;
+	listener->daemon = start_daemon(server, listen->fd);
 	if (listener->daemon == NULL) {
 		r = errno == 0 ? -EAGAIN : -errno;
-		pn_listen_close(&listener->listen);
 		return pn_error_set(ret_error, r,
-		    "could not start the server on \"%s\": %s", address,
+		    "could not start the server on \"%s\": %s", listen->text,
 		    strerrordesc_np(-r));
 	}
 	server->listener_count++;
@@ -206,10 +209,25 @@ open_listener(
 }
 
 static int
+open_listeners(struct pn_server *server, struct pn_error *ret_error)
+{
+	struct pn_listen listens[PN_LISTEN_MAX];
+	size_t count = 0;
+	int r = pn_listen_open_all(server->options.listen,
+	    server->options.socket_name, false, listens, &count, ret_error);
+
+	for (size_t i = 0; r == 0 && i < count; i++)
+		r = start_listener(server, &listens[i], ret_error);
+	if (r < 0) /* those before are the server's */
+		for (size_t i = server->listener_count; i < count; i++)
+			pn_listen_close(&listens[i]);
+	return r;
+}
+
+static int
 open_parts(struct pn_server *server, struct pn_error *ret_error)
 {
 	const struct pn_conf_server *conf = server->options.conf;
-	const struct pn_conf_strings *listen = server->options.listen;
 	struct pn_watch_options options = {
 		.idle_timeout_us = conf->idle_timeout_us,
 		.request_timeout_us = conf->request_timeout_us,
@@ -227,12 +245,7 @@ open_parts(struct pn_server *server, struct pn_error *ret_error)
 			return pn_error_set(
 			    ret_error, -ENOMEM, "out of memory");
 	}
-	for (size_t i = 0; i < listen->count; i++) {
-		r = open_listener(server, listen->values[i], ret_error);
-		if (r < 0)
-			return r;
-	}
-	return 0;
+	return open_listeners(server, ret_error);
 }
 
 int
@@ -293,14 +306,16 @@ static void
 drain_backlog(const struct pn_server *server)
 {
 	struct pollfd polled[PN_LISTEN_MAX];
+	nfds_t count = 0;
 
 	for (size_t i = 0; i < server->listener_count; i++)
-		polled[i] = (struct pollfd){
-			.fd = server->listeners[i].listen.fd,
-			.events = POLLIN,
-		};
+		if (!server->listeners[i].listen.inherited)
+			polled[count++] = (struct pollfd){
+				.fd = server->listeners[i].listen.fd,
+				.events = POLLIN,
+			};
 	for (int i = 0; i < backlog_ms_max; i++) {
-		if (poll(polled, server->listener_count, 0) <= 0)
+		if (poll(polled, count, 0) <= 0)
 			return;
 		wait_a_little();
 	}
@@ -315,8 +330,19 @@ stop_accepting(struct pn_server *server)
 		int fd = MHD_quiesce_daemon(listener->daemon);
 
 		assert(fd == listener->listen.fd);
-		(void)shutdown(fd, SHUT_RDWR);
+		if (!listener->listen.inherited)
+			(void)shutdown(fd, SHUT_RDWR);
 	}
+}
+
+static void
+wait_idle(struct pn_server *server, int64_t us)
+{
+	int64_t until_us = pn_clock_monotonic_us() + us;
+
+	while (pn_watch_count(server->watch) > 0 &&
+	       pn_clock_monotonic_us() < until_us)
+		wait_a_little();
 }
 
 static void
@@ -333,6 +359,7 @@ finish_requests(struct pn_server *server, int64_t grace_us)
 {
 	atomic_store(&server->stopping, true);
 	stop_accepting(server);
+	wait_idle(server, grace_us < idle_grace_us ? grace_us : idle_grace_us);
 	wait_zero(&server->active, grace_us);
 	atomic_store(&server->refusing, true);
 	/* The handler answers each in a bounded time: this ends. */

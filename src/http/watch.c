@@ -123,6 +123,17 @@ pn_watch_admits(struct pn_watch *watch, const struct pn_peer *peer)
 	return admitted;
 }
 
+int64_t
+pn_watch_count(struct pn_watch *watch)
+{
+	int64_t count;
+
+	(void)pthread_mutex_lock(&watch->lock);
+	count = watch->count;
+	(void)pthread_mutex_unlock(&watch->lock);
+	return count;
+}
+
 /* -- the list --------------------------------------------------------------- */
 
 struct pn_conn *

@@ -167,6 +167,8 @@ for unit in paynotifyd paynotifyd-receive paynotifyd-deliver; do
     check "$unit starts a program that is there" test -x \
         "$(sed -n 's/^ExecStart=\([^ ]*\).*/\1/p' $units/$unit.service)"
 done
+check "systemd finds nothing wrong with them" systemd-analyze verify --man=no \
+    $units/paynotifyd*.service $units/paynotifyd*.socket
 # All but who they are.
 rest() { sed -E '/^#/d; /^(Description|Conflicts|ExecStart)=/d' "$units/$1.service"; }
 check "receive is as all" same "$(rest paynotifyd)" "$(rest paynotifyd-receive)"

@@ -188,14 +188,16 @@ class Daemon:
                 mchid=MCHID, wx_appid=WX_APPID))
         os.chmod(self.conf, 0o600)
         with open(self.log_path, "wb") as log:
-            self.process = subprocess.Popen(
-                [f"{BUILD}/paynotifyd", "-c", self.conf], stderr=log)
+            self.process = self.launch(log)
         eventually(lambda: "listening on" in self.log() or self.exited(),
                    "the daemon listens")
         found = re.search(r"listening on 127\.0\.0\.1:(\d+)", self.log())
         if not found:
             raise AssertionError(self.log())
         self.port = int(found[1])
+
+    def launch(self, log):
+        return subprocess.Popen([f"{BUILD}/paynotifyd", "-c", self.conf], stderr=log)
 
     def log(self):
         with open(self.log_path, errors="replace") as f:
