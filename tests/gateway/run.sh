@@ -3,13 +3,15 @@
 #   tests/gateway/run.sh [BUILD_DIR] [unittest arguments]
 # Every module is a process with a database of its own, and they run side by
 # side, since they wait more than they compute; test_database has a server of
-# its own, which it kills. PN_LOGS=1: what failed prints the daemons' logs.
+# its own, which it kills. PN_LOGS=1: what failed prints the daemons' logs;
+# PN_WAIT: how many seconds is never.
 set -euo pipefail
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 PN_BUILD=$(cd "$here/../.." && cd "${1:-build/release}" && pwd)
 [ $# = 0 ] || shift
 for p in paynotifyd paynotifyctl; do
-    [ -x "$PN_BUILD/$p" ] || { echo "tests: $PN_BUILD/$p is not built" >&2; exit 1; }
+    [ -x "$PN_BUILD/$p" ] ||
+        { echo "tests: $PN_BUILD/$p is not built" >&2; exit 1; }
 done
 . "$here/../lib/pg.sh"
 . "$here/../lib/python.sh"

@@ -72,6 +72,14 @@ class DatabaseCase(Case):
                    and self.ask(self.key()).status == 201,
                    "the database is back for the gateway")
 
+    def lock(self, key):
+        """A transaction that has the key, until it is closed."""
+        connection = connect(self.database)
+        connection.autocommit = False
+        connection.execute("SELECT 1 FROM paynotify.idempotency_keys"
+                           " WHERE key = %s FOR UPDATE", [key])
+        return connection
+
     def settled_once(self, key):
         """It was never told before; from here on it is one answer."""
         first = self.made(self.ask(key))
@@ -170,10 +178,7 @@ class Patient(DatabaseCase):
         whichever of the two was committed, it is one answer."""
         key = self.key()
         client, seen = self.hold(key)
-        blocker = connect(self.database)
-        blocker.autocommit = False
-        blocker.execute("SELECT 1 FROM paynotify.idempotency_keys WHERE key = %s"
-                        " FOR UPDATE", [key])
+        blocker = self.lock(key)
         seen.release()
         eventually(lambda: self.sql(
             "SELECT 1 FROM pg_stat_activity WHERE application_name = %s AND"
@@ -191,10 +196,7 @@ class Patient(DatabaseCase):
         not the route."""
         key = self.key()
         client, seen = self.hold(key)
-        blocker = connect(self.database)
-        blocker.autocommit = False
-        blocker.execute("SELECT 1 FROM paynotify.idempotency_keys WHERE key = %s"
-                        " FOR UPDATE", [key])
+        blocker = self.lock(key)
         seen.release()
         for _ in range(5):
             self.made(self.ask(self.key()))

@@ -1,7 +1,7 @@
 """What passes through, in both directions, and what is not let through."""
 import unittest
 
-from support import BODY, JSON, PROXY, STRANGER, Case, chunks, eventually, head
+from support import BODY, PROXY, STRANGER, Case, chunks, eventually, head
 
 HOP_BY_HOP = [("Keep-Alive", "timeout=5"), ("Proxy-Connection", "keep-alive"),
               ("TE", "trailers"), ("Trailer", "X-Sum"), ("Upgrade", "h2c"),
@@ -75,8 +75,8 @@ class Methods(Case):
         """Paths are compared as they come: nothing is decoded, no dot
         segment resolved."""
         before = self.upstream.count()
-        for target in ("/", "/v1", "/v1/charges/", "/v1/%63harges", "//v1/charges",
-                       "/V1/charges", "/v1/../v1/charges",
+        for target in ("/", "/v1", "/v1/charges/", "/v1/%63harges",
+                       "//v1/charges", "/V1/charges", "/v1/../v1/charges",
                        "/v1/things/../charges"):
             with self.subTest(target=target):
                 self.problem(self.ask(self.key(), target, method="POST"),
@@ -156,6 +156,18 @@ class Bodies(Case):
         self.assertEqual(seen.get("Content-Length"), str(len(BODY)))
         self.assertEqual(seen.all("Transfer-Encoding"), [])
 
+    def test_gateway__a_client_that_asks_first_is_told_to_go_on(self):
+        """Expect: 100-continue is of this connection, as its answer is."""
+        key = self.key()
+        with self.daemon.connect() as c:
+            c.send_bytes(head("POST", "/v1/charges", self.headers(
+                key, more=[("Expect", "100-continue")]), len(BODY)))
+            self.assertEqual(c.file.readline(), b"HTTP/1.1 100 Continue\r\n")
+            self.assertEqual(c.file.readline(), b"\r\n")
+            self.made(c.send_bytes(BODY).read())
+        seen = self.upstream.wait(key)
+        self.assertEqual((seen.body, seen.all("Expect")), (BODY, []))
+
     def test_gateway__an_ambiguous_length_is_400(self):
         """What two hops read differently is how requests are smuggled."""
         for lines in ([("Content-Length", "3"), ("Content-Length", "4")],
@@ -227,6 +239,28 @@ class Headers(Case):
                          "Proxy-Authenticate", "Trailer"):
                 self.assertEqual(reply.all(name), [], name)
 
+    def test_gateway__hints_and_trailers_are_not_headers_of_the_answer(self):
+        """What comes before the answer, and behind it, is not told as if it
+        were in front."""
+        key = self.key()
+        plan = {"hints": True, "chunked": True}
+        first = self.made(self.ask(key, do=plan))
+        again = self.replayed(self.ask(key), first)
+        for reply in (first, again):
+            for name in ("Link", "X-Early", "X-Trailer"):
+                self.assertEqual(reply.all(name), [], name)
+
+    def test_gateway__bytes_that_are_not_ascii_are_told_but_not_kept(self):
+        """Nobody knows what they mean; what the first client is told is what
+        came."""
+        key = self.key()
+        plan = {"headers": [("Location", "/caf\xe9"), ("ETag", '"e"')]}
+        first = self.made(self.ask(key, do=plan))
+        again = self.replayed(self.ask(key), first)
+        self.assertEqual(first.get("Location"), "/caf\xe9")
+        self.assertEqual(again.all("Location"), [])
+        self.assertEqual(again.get("ETag"), '"e"')
+
     def test_gateway__the_upstream_is_told_who_asks(self):
         """A trusted proxy is believed; whoever else says that he is another
         one, is not."""
@@ -273,6 +307,21 @@ class Connections(Case):
                 self.made(c.ask("POST", "/v1/charges",
                                 self.headers(self.key()), BODY))
         self.assertLessEqual(self.upstream.connections - before, 3)
+
+    def test_gateway__a_refusal_keeps_the_clients_connection(self):
+        """A pool of connections must not be emptied by one bad request."""
+        with self.daemon.connect() as c:
+            for target, more in (("/v1/charges", []), ("/nowhere", []),
+                                 ("/v1/charges", [("Idempotency-Key", "")])):
+                reply = c.ask("POST", target, more, BODY)
+                self.assertIn(reply.status, (400, 404))
+            key = self.key()
+            first = self.made(c.ask("POST", "/v1/charges", self.headers(key),
+                                    BODY))
+            self.problem(c.ask("POST", "/v1/charges", self.headers(key),
+                               b"{}"), "mismatch", 422)
+            self.replayed(c.ask("POST", "/v1/charges", self.headers(key),
+                                BODY), first)
 
     def test_gateway__a_connection_that_the_upstream_closes_is_no_fault(self):
         """It said so; the next request gets another one."""

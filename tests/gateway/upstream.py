@@ -4,7 +4,9 @@ It does what a request's X-Do says (a JSON object, or a list of them, one an
 attempt), and keeps of every request all header lines and bytes:
 
     status, headers, body, size     what is answered; size: so many bytes
-    chunked                         ... in chunks instead of a Content-Length
+    chunked                         ... in chunks instead of a Content-Length,
+                                    with a trailer
+    hints                           a 103 with headers of its own comes before
     hold                            not before Seen.release() is called
     end = "silent"                  the connection is closed, nothing answered
           "half"                    in the middle of the body
@@ -23,7 +25,8 @@ import threading
 
 # Of writes to a connection that the gateway has closed.
 logging.getLogger("asyncio").setLevel(logging.ERROR)
-WAIT_SECONDS_MAX = float(os.environ.get("PN_WAIT", 60))       # for what must happen; then the test fails
+# For what must happen; then the test fails.
+WAIT_SECONDS_MAX = float(os.environ.get("PN_WAIT", 60))
 
 
 class Seen:
@@ -176,6 +179,9 @@ class Upstream:
             head.append(f"Content-Length: {len(body)}")
         if end == "close":
             head.append("Connection: close")
+        if plan.get("hints"):
+            writer.write(b"HTTP/1.1 103 Early Hints\r\nLink: </early>\r\n"
+                         b"X-Early: 1\r\n\r\n")
         writer.write("\r\n".join(head).encode("latin-1") + b"\r\n\r\n")
         if end == "half":
             body = body[:len(body) // 2]
@@ -210,4 +216,4 @@ class Upstream:
             piece = body[at:at + 1000]
             writer.write(b"%x\r\n%s\r\n" % (len(piece), piece))
         if whole:
-            writer.write(b"0\r\n\r\n")
+            writer.write(b"0\r\nX-Trailer: t\r\n\r\n")
