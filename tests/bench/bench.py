@@ -15,6 +15,7 @@ import subprocess
 import sys
 import time
 
+import guard
 import handoff
 import measure
 
@@ -33,7 +34,7 @@ class Row:
         self.name, self.want, self.got, self.ok = name, want, got, ok
 
 
-class Bench(handoff.Handoff):
+class Bench(handoff.Handoff, guard.Guard):
     def __init__(self, a):
         self.a = a
         self.requests = measure.Requests(a.dir)
@@ -71,8 +72,9 @@ class Bench(handoff.Handoff):
         subprocess.run([self.ctl, "db", "migrate", "-c", conf], check=True,
                        stdout=subprocess.DEVNULL)
 
-    def daemon(self, template="template0", more="", **options):
-        """A running daemon. more: further sections of its configuration."""
+    def daemon(self, template="template0", more="", serves=None, **options):
+        """A running daemon. more: further sections of its configuration; serves:
+        the port that is used, when it is of one of them."""
         if template:
             self.database(template)
         port = measure.free_port()
@@ -82,7 +84,7 @@ class Bench(handoff.Handoff):
         if template == "template0":
             self.migrate(conf)
         measure.psql("CHECKPOINT")
-        return measure.Server([self.daemon_program, "-c", conf], port,
+        return measure.Server([self.daemon_program, "-c", conf], serves or port,
                               self.a.dir, **options)
 
     def settle(self, table, line):
@@ -95,12 +97,12 @@ class Bench(handoff.Handoff):
         self.drop(database)
         return line
 
-    def closed(self, server, path, warmup=WARMUP):
+    def closed(self, server, path, warmup=WARMUP, **more):
         pg = int(self.a.pg_pid)
         cpu = [measure.cpu_seconds(p) for p in (server.process.pid, pg)]
         line = measure.load(self.load_program, path, server.port,
                             connections=CONNECTIONS,
-                            seconds=self.a.seconds, warmup=warmup)
+                            seconds=self.a.seconds, warmup=warmup, **more)
         now = [measure.cpu_seconds(p) for p in (server.process.pid, pg)]
         line["server_us"], line["pg_us"] = (
             (b - c) * 1e6 / line["n"] for b, c in zip(now, cpu))
@@ -281,7 +283,7 @@ class Bench(handoff.Handoff):
 
 
 STAGES = ("throughput", "added", "archive", "lone", "memory", "start",
-          *handoff.STAGES)
+          *handoff.STAGES, *guard.STAGES)
 
 
 def main():

@@ -70,8 +70,8 @@ def pull(dsn, seconds):
 class Sink:
     """What events are pushed to."""
 
-    def __init__(self, program):
-        self.process = subprocess.Popen([program], stdout=subprocess.PIPE, text=True)
+    def __init__(self, program, *more):
+        self.process = subprocess.Popen([program, *more], stdout=subprocess.PIPE, text=True)
         self.port = int(self.process.stdout.readline())
 
     def stop(self):
@@ -164,6 +164,10 @@ class Handoff:
 
     def sink_program(self):
         return os.path.join(self.a.build, "tests", "sink")
+
+    def charge_sink(self):
+        """An upstream of the guard."""
+        return Sink(self.sink_program(), "--charge")
 
     def push(self):
         """By HTTP, from a backlog, to a sink beside the daemon."""

@@ -2,8 +2,8 @@
  * load: replays prepared HTTP/1.1 requests over keep-alive connections to a
  * server on 127.0.0.1 and prints one line of JSON.
  *
- * Each record is sent once, in the order of the file, by whichever connection
- * is free. A request whose connection breaks before the answer is never sent
+ * Each record is sent once, or --repeat times by turns, in the order of the
+ * file, by whichever connection is free. A request whose connection breaks before the answer is never sent
  * again: it counts as wrong.
  *
  *  closed loop: a connection sends its next request when it has the answer to
@@ -21,6 +21,7 @@
 #include "load.h"
 
 #include <arpa/inet.h>
+#include <ctype.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <getopt.h>
@@ -45,7 +46,7 @@ static const uint64_t second_ns = 1000000000;
 struct connection {
 	int fd;
 	bool busy;
-	uint32_t record;
+	uint32_t request;
 	const char *out; /* what is not written yet */
 	size_t out_len;
 	uint64_t start_ns; /* of the latency */
@@ -55,12 +56,12 @@ struct connection {
 
 struct load {
 	/* what was asked for */
-	uint64_t port, connections, seconds, max, skip, warmup, rate;
+	uint64_t port, connections, seconds, max, skip, warmup, rate, repeat;
 	const char *file;
 
 	struct load_record *records;
-	size_t record_count;
-	bool *seen; /* by trade */
+	size_t record_count, request_count; /* the records, repeated */
+	bool *seen;                         /* by trade */
 	struct connection *conns;
 	struct connection **idle;
 	size_t idle_count;
@@ -125,15 +126,16 @@ send_next(struct load *load, uint64_t start_ns)
 {
 	struct connection *conn = load->idle[--load->idle_count];
 	uint32_t at = (uint32_t)load->stats.sent++;
-	const struct load_record *record = &load->records[at];
+	const struct load_record *record =
+	    &load->records[at % load->record_count];
 	ssize_t n;
 
-	if ((record->kind == 'A' || record->kind == 'W') &&
+	if (isupper((unsigned char)record->kind) &&
 	    !load->seen[record->trade]) {
 		load->seen[record->trade] = true;
 		load->stats.distinct++;
 	}
-	conn->record = at;
+	conn->request = at;
 	conn->busy = true;
 	conn->have = 0;
 	conn->start_ns = start_ns;
@@ -191,6 +193,12 @@ parse_reply(
 	return conn->have >= (size_t)end + 4 + (size_t)len;
 }
 
+static char
+kind_of(const struct load *load, const struct connection *conn)
+{
+	return load->records[conn->request % load->record_count].kind;
+}
+
 static void
 drop(struct load *load, struct connection *conn)
 {
@@ -198,8 +206,7 @@ drop(struct load *load, struct connection *conn)
 
 	if (conn->busy) {
 		stats->broken++;
-		load_count(stats, load->records[conn->record].kind, 0,
-		    "(no answer)", 11);
+		load_count(stats, kind_of(load, conn), 0, "(no answer)", 11);
 		stats->last_ns = now_ns();
 		load->idle[load->idle_count++] = conn;
 	}
@@ -230,9 +237,8 @@ read_reply(struct load *load, struct connection *conn)
 	if (r <= 0)
 		return;
 	stats->last_ns = now_ns();
-	load_count(stats, load->records[conn->record].kind, status, body.data,
-	    body.len);
-	if (conn->record >= load->warmup)
+	load_count(stats, kind_of(load, conn), status, body.data, body.len);
+	if (conn->request >= load->warmup)
 		stats->latency_ns[stats->measured++] =
 		    stats->last_ns - conn->start_ns;
 	conn->busy = false;
@@ -272,10 +278,10 @@ send_all(struct load *load)
 	struct load_stats *stats = &load->stats;
 	uint64_t now = now_ns();
 
-	if (now >= load->stop_ns || stats->sent == load->record_count)
+	if (now >= load->stop_ns || stats->sent == load->request_count)
 		load->stopped = true;
 	while (!load->stopped && load->idle_count > 0 &&
-	       stats->sent < load->record_count) {
+	       stats->sent < load->request_count) {
 		if (load->rate == 0 || stats->sent < load->warmup) {
 			send_next(load, now_ns());
 			continue;
@@ -342,7 +348,9 @@ prepare(struct load *load)
 
 	load->records = load_records(
 	    load->file, load->skip, load->max, &load->record_count);
-	if (load->record_count <= load->warmup) {
+	load->request_count = load->record_count * load->repeat;
+	if (load->request_count <= load->warmup ||
+	    load->request_count > UINT32_MAX) {
 		(void)fprintf(stderr, "load: nothing to send\n");
 		exit(1);
 	}
@@ -352,7 +360,7 @@ prepare(struct load *load)
 	load->seen = calloc((size_t)trade_max + 1, sizeof(bool));
 	load->conns = calloc(load->connections, sizeof(*load->conns));
 	load->idle = calloc(load->connections, sizeof(struct connection *));
-	load->stats.latency_ns = calloc(load->record_count, sizeof(uint64_t));
+	load->stats.latency_ns = calloc(load->request_count, sizeof(uint64_t));
 	load->epoll = epoll_create1(EPOLL_CLOEXEC);
 	load->timer =
 	    timerfd_create(CLOCK_MONOTONIC, TFD_NONBLOCK | TFD_CLOEXEC);
@@ -379,13 +387,14 @@ parse_options(struct load *load, int argc, char **argv)
 		{ "skip", 1, NULL, 's' },
 		{ "warmup", 1, NULL, 'w' },
 		{ "rate", 1, NULL, 'r' },
+		{ "repeat", 1, NULL, 't' },
 		{ NULL, 0, NULL, 0 },
 	};
 	uint64_t ignored;
 	int o;
 
 	while ((o = getopt_long(
-		    argc, argv, "f:p:c:d:n:s:w:r:", options, NULL)) != -1) {
+		    argc, argv, "f:p:c:d:n:s:w:r:t:", options, NULL)) != -1) {
 		struct pn_str text = pn_str_from(o == '?' ? "" : optarg);
 		uint64_t *to = o == 'p'   ? &load->port
 			       : o == 'c' ? &load->connections
@@ -394,6 +403,7 @@ parse_options(struct load *load, int argc, char **argv)
 			       : o == 's' ? &load->skip
 			       : o == 'w' ? &load->warmup
 			       : o == 'r' ? &load->rate
+			       : o == 't' ? &load->repeat
 					  : &ignored;
 		if (o == 'f')
 			load->file = optarg;
@@ -412,6 +422,7 @@ main(int argc, char **argv)
 	struct load load = { .connections = 8,
 		.seconds = 10,
 		.max = UINT32_MAX,
+		.repeat = 1,
 		.random = 88172645463325252u };
 	struct rusage usage;
 
@@ -419,7 +430,7 @@ main(int argc, char **argv)
 		(void)fprintf(stderr, "usage: load --file FILE --port PORT "
 				      "[--connections N] [--seconds S] "
 				      "[--max N] [--skip N] [--warmup N] "
-				      "[--rate R]\n");
+				      "[--rate R] [--repeat N]\n");
 		return 1;
 	}
 	prepare(&load);

@@ -16,15 +16,16 @@ enum {
 	LOAD_BODY_SHOWN = 100,        /* bytes of a body that are */
 };
 
-/* One prepared request. kind: A Alipay, W WeChat Pay; in lower case a forged
- * one, which must be refused. Requests of one trade share its number. */
+/* One prepared request. kind: A Alipay, W WeChat Pay, C a charge under an
+ * Idempotency-Key; in lower case a forged one, which must be refused. Requests
+ * of one trade, or under one key, share its number. */
 struct load_record {
 	const char *data;
 	uint32_t len, trade;
 	char kind;
 };
 
-/* Maps the file that gen.mjs wrote: records "R <bytes> <kind> <trade> LF" and
+/* Maps the file that gen.mjs or charges.py wrote: records "R <bytes> <kind> <trade> LF" and
  * the bytes. Ends the program when it is not such a file. */
 struct load_record *
 load_records(const char *path, size_t skip, size_t max, size_t *ret_count);

@@ -2,7 +2,8 @@
  * What came of the requests: answers counted by kind, status and body, right
  * or wrong; latencies; one line of JSON at the end. An answer is right when the
  * provider would take it for "delivered", or, to a forged request, when it is a
- * refusal: a fast server that answers wrong is not fast.
+ * refusal, or to a charge, when it is one: a fast server that answers wrong is
+ * not fast.
  */
 #include "load.h"
 
@@ -15,9 +16,13 @@ static bool
 is_right(char kind, int status, const char *body, size_t len)
 {
 	static const char success[] = "{\"code\":\"SUCCESS\"";
+	static const char charge[] = "{\"id\":";
 
 	if (islower((unsigned char)kind))
 		return status == 401;
+	if (kind == 'C')
+		return status == 201 && len >= sizeof(charge) &&
+		       memcmp(body, charge, sizeof(charge) - 1) == 0;
 	if (status != 200)
 		return false;
 	if (kind == 'A')

@@ -1,13 +1,13 @@
 #!/bin/bash
 # The bench: what is promised of speed and memory, as ratios in one run. Takes
-# about ten minutes; needs a machine that is otherwise idle.
+# about a quarter of an hour; needs a machine that is otherwise idle.
 #
 #   tests/bench/run.sh [--build DIR] [--runs N] [--seconds S] [--write]
 #                      [--only STAGE...]
 #
 # Stages: throughput added archive lone memory start (see bench.py), pull push
-# latency receiving (see handoff.py). --write
-# makes tests/bench/RESULTS.md anew.
+# latency receiving (see handoff.py), guard (see guard.py). --write makes
+# tests/bench/RESULTS.md anew.
 set -euo pipefail
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 root=$(cd "$here/../.." && pwd)
@@ -24,14 +24,15 @@ while [ $# -gt 0 ]; do
     shift
 done
 packages_need postgresql-15 postgresql-contrib python3-fastapi python3-uvicorn \
-    python3-asyncpg python3-uvloop python3-httptools python3-cryptography python3-psycopg2
+    python3-asyncpg python3-uvloop python3-httptools python3-cryptography python3-psycopg2 \
+    redis-server
 packages_node
 if [ ! -f "$build/build.ninja" ]; then
     (cd "$root" && cmake --preset "$(basename "$build")" >/dev/null)
 fi
 ninja -C "$build" ${BENCH_TARGETS:-paynotifyd paynotifyctl load sink} >/dev/null
 peer=$here/peers/node
-[ -d "$peer/node_modules" ] || (cd "$peer" && npm ci --no-audit --no-fund >/dev/null)
+[ "$peer/node_modules/.package-lock.json" -nt "$peer/package-lock.json" ] || (cd "$peer" && npm ci --no-audit --no-fund >/dev/null)
 
 dir=$(mktemp -d "${TMPDIR:-/tmp}/pn-bench.XXXXXX")
 finish() { pg_stop; rm -rf "$dir"; }

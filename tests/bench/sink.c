@@ -1,6 +1,7 @@
 /*
- * sink: what events are pushed to in the bench: a keep-alive HTTP/1.1 server
- * on 127.0.0.1 that reads requests and answers 200 at once. Prints its port; on
+ * sink: what events are pushed to in the bench, and the upstream of the guard: a
+ * keep-alive HTTP/1.1 server on 127.0.0.1 that reads requests and answers at
+ * once, 200 or with --charge 201 and a small JSON. Prints its port; on
  * SIGTERM one line of JSON: how many requests came and the seconds from the
  * first to the last.
  *
@@ -36,11 +37,19 @@ struct peer {
 
 struct sink {
 	int epoll, listener, signals;
+	struct pn_str answer;
 	uint64_t requests;
 	double first, last;
 };
 
-static const char answer[] = "HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n";
+static const char ok[] = "HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n";
+static const char charge[] =
+    "HTTP/1.1 201 Created\r\n"
+    "Content-Type: application/json\r\n"
+    "Location: /v1/charges/ch_20261130000001\r\n"
+    "Content-Length: 76\r\n\r\n"
+    "{\"id\":\"ch_20261130000001\",\"amount\":1234,\"currency\":\"CNY\","
+    "\"status\":\"created\"}";
 
 static double
 now_seconds(void)
@@ -127,8 +136,8 @@ serve(struct sink *sink, struct peer *peer)
 	sink->last = now_seconds();
 	if (sink->requests++ == 0)
 		sink->first = sink->last;
-	return write(peer->fd, answer, sizeof(answer) - 1) ==
-	       (ssize_t)sizeof(answer) - 1;
+	return write(peer->fd, sink->answer.data, sink->answer.len) ==
+	       (ssize_t)sink->answer.len;
 }
 
 static void
@@ -160,12 +169,18 @@ open_sink(struct sink *sink)
 }
 
 int
-main(void)
+main(int argc, char **argv)
 {
-	struct sink sink = { .requests = 0 };
+	struct sink sink = { .answer = PN_STR(ok) };
 	struct epoll_event events[EVENTS_MAX];
 	bool stopping = false;
 
+	if (argc == 2 && strcmp(argv[1], "--charge") == 0)
+		sink.answer = PN_STR(charge);
+	else if (argc != 1) {
+		(void)fprintf(stderr, "usage: sink [--charge]\n");
+		return 1;
+	}
 	open_sink(&sink);
 	while (!stopping) {
 		int n = epoll_wait(sink.epoll, events, EVENTS_MAX, -1);
