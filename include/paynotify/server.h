@@ -120,6 +120,9 @@ int pn_server_open(const struct pn_server_options *options,
  * its handler end (at most grace_us), then submits no more, waits until all
  * that was submitted is done, and closes. NULL is fine. */
 void pn_server_close(struct pn_server *server, int64_t grace_us);
+/* Whether its threads have got on since the last call, which should be seconds
+ * ago. Main thread. */
+bool pn_server_is_alive(struct pn_server *server);
 /* "127.0.0.1:8600, unix:/run/x": with the real port where 0 was asked for.
  * Borrowed from the server. */
 const char *pn_server_listening(const struct pn_server *server);

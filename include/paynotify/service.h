@@ -5,11 +5,21 @@
 #ifndef PN_SERVICE_H
 #define PN_SERVICE_H
 
+#include <signal.h>
 #include <stddef.h>
+#include <stdint.h>
 
 void pn_service_ready(const char *status);
 void pn_service_stopping(void);
 void pn_service_status(const char *status);
+
+/* What a service that is called alive too seldom is killed by: call it at least
+ * this often. 0: nobody asks. */
+int64_t pn_service_watchdog_us(void);
+void pn_service_alive(void);
+/* The next of these signals, which are blocked; 0 when the time is over, or for no
+ * reason. us 0: it never is. */
+int pn_service_signal(const sigset_t *signals, int64_t us);
 
 /* The names that FileDescriptorName= gives to the sockets of a service; one of
  * any other name, or of none, is PN_SOCKET_NOTIFY. */

@@ -157,6 +157,10 @@ enum pn_store_health {
 enum pn_store_health
 pn_store_health(struct pn_store *store, char *ret_text, size_t text_bytes);
 
+/* Whether its timer, which answers what waits too long, has looked around since
+ * the last call, which should be seconds ago. Main thread. */
+bool pn_store_is_alive(struct pn_store *store);
+
 /* Waits until the first connection is ready or has failed, at most timeout. */
 void pn_store_wait_first(struct pn_store *store, int64_t timeout_us);
 

@@ -19,6 +19,8 @@
 
 #include <systemd/sd-daemon.h>
 
+#include "paynotify/moment.h"
+
 enum { STATUS_BYTES_MAX = 512 };
 
 static void
@@ -52,6 +54,37 @@ void
 pn_service_status(const char *status)
 {
 	notify("", status);
+}
+
+/* -- the watchdog -------------------------------------------------------------- */
+
+int64_t
+pn_service_watchdog_us(void)
+{
+	uint64_t us = 0;
+
+	if (sd_watchdog_enabled(0, &us) <= 0 || us > INT64_MAX)
+		return 0;
+	return (int64_t)(us / 2);
+}
+
+void
+pn_service_alive(void)
+{
+	(void)sd_notify(0, "WATCHDOG=1");
+}
+
+int
+pn_service_signal(const sigset_t *signals, int64_t us)
+{
+	struct timespec time = {
+		.tv_sec = (time_t)(us / PN_SECOND_US),
+		.tv_nsec = (long)(us % PN_SECOND_US) * 1000,
+	};
+	int number = us == 0 ? sigwaitinfo(signals, NULL)
+			     : sigtimedwait(signals, NULL, &time);
+
+	return number < 0 ? 0 : number;
 }
 
 /* -- sockets ----------------------------------------------------------------- */

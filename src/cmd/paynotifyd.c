@@ -20,8 +20,8 @@
  * delivers needs none, because each claim tends its own consumer.
  *
  * SIGTERM, SIGINT and SIGHUP are blocked before the first thread exists, so that
- * every thread inherits the mask and only sigwait() here ever sees them. SIGPIPE
- * is ignored: a client that hangs up is an errno. SIGHUP does not reload, but it
+ * every thread inherits the mask and only the wait here ever sees them. SIGPIPE is
+ * ignored: a client that hangs up is an errno. SIGHUP does not reload, but it
  * must not kill either: log rotation and habit send it.
  *
  * Exit status: 0 stopped by a signal, or nothing found wrong; 1 could not start
@@ -392,15 +392,38 @@ announce(const struct program *program)
 	pn_service_ready(health);
 }
 
-/* The signal to stop on. */
-static int
-wait_for_stop(const sigset_t *signals)
+/* Whether everything that must not hang has got on since the last look. */
+static bool
+is_alive(struct program *program)
 {
-	int number = 0;
+	bool server =
+	    program->server == NULL || pn_server_is_alive(program->server);
+	bool guard =
+	    program->guard == NULL || pn_guard_is_alive(program->guard);
+	bool store = pn_store_is_alive(program->store);
 
-	while (sigwait(signals, &number) == 0 && number == SIGHUP)
-		pn_log_notice("reload is not supported: restart to apply a"
-			      " changed configuration");
+	if (!server || !guard || !store)
+		pn_log_err("the watchdog is not fed, this hangs:%s%s%s",
+		    server ? "" : " server", guard ? "" : " gateway",
+		    store ? "" : " store");
+	return server && guard && store;
+}
+
+/* The signal to stop on. Feeds systemd's watchdog meanwhile. */
+static int
+wait_for_stop(struct program *program, const sigset_t *signals)
+{
+	int64_t look_us = pn_service_watchdog_us();
+	int number;
+
+	while ((number = pn_service_signal(signals, look_us)) == 0 ||
+	       number == SIGHUP) {
+		if (number == SIGHUP)
+			pn_log_notice("reload is not supported: restart to "
+				      "apply a changed configuration");
+		else if (look_us > 0 && is_alive(program))
+			pn_service_alive();
+	}
 	return number;
 }
 
@@ -432,7 +455,7 @@ serve(struct program *program, const sigset_t *signals)
 		return EXIT_REFUSED;
 	}
 	announce(program);
-	number = wait_for_stop(signals);
+	number = wait_for_stop(program, signals);
 	pn_log_info("stopping on %s", number == SIGINT ? "SIGINT" : "SIGTERM");
 	pn_service_stopping();
 	return EXIT_OK;

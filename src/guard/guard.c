@@ -273,6 +273,12 @@ pn_guard_listening(const struct pn_guard *guard)
 	return pn_server_listening(guard->server);
 }
 
+bool
+pn_guard_is_alive(struct pn_guard *guard)
+{
+	return pn_server_is_alive(guard->server);
+}
+
 /* -- closing --------------------------------------------------------------------------- */
 
 /* From now on the tick thread looks at the clock for it. */

@@ -101,6 +101,25 @@ void pn_watch_idle(const struct pn_watch *watch, struct pn_conn *conn);
 void pn_watch_request(const struct pn_watch *watch, struct pn_conn *conn);
 void pn_watch_pause(struct pn_conn *conn);
 
+/* Whether its thread has looked since the last call. One caller at a time. */
+bool pn_watch_has_ticked(struct pn_watch *watch);
+
+/* -- is it alive (alive.c) --------------------------------------------------- */
+
+enum { PN_ALIVE_SLOTS = 64 };
+
+struct pn_alive {
+	_Atomic uint64_t numbers;
+	_Atomic uint64_t slots[PN_ALIVE_SLOTS]; /* 0: nobody is in there */
+	uint64_t seen[PN_ALIVE_SLOTS];          /* whoever looks */
+};
+
+/* Any thread: around what must return. */
+size_t pn_alive_enter(struct pn_alive *alive) PN_MUSTCHECK;
+void pn_alive_leave(struct pn_alive *alive, size_t slot);
+/* Whether nobody has been in there since the last look. One caller at a time. */
+bool pn_alive_look(struct pn_alive *alive) PN_MUSTCHECK;
+
 /* -- the server ------------------------------------------------------------ */
 
 struct pn_listener {
@@ -116,6 +135,7 @@ struct pn_server {
 	size_t listener_count;
 	struct pn_buf listening; /* their texts */
 	struct pn_log_gate refused_gate;
+	struct pn_alive alive; /* handling a piece of a request */
 	/* Life: open -> stopping (replies close their connection, nothing new
 	 * is accepted) -> refusing (nothing new is submitted) -> stopped. */
 	atomic_bool stopping, refusing;

@@ -133,6 +133,21 @@ library_panic(void *cls, const char *file, unsigned line, const char *reason)
 	abort();
 }
 
+/* Everything that handlers do is done in here. */
+static enum MHD_Result
+handle(void *cls, struct MHD_Connection *connection, const char *url,
+    const char *method, const char *version, const char *upload,
+    size_t *upload_len, void **exchange)
+{
+	struct pn_server *server = cls;
+	size_t slot = pn_alive_enter(&server->alive);
+	enum MHD_Result result = pn_exchange_handle(server, connection, url,
+	    method, version, upload, upload_len, exchange);
+
+	pn_alive_leave(&server->alive, slot);
+	return result;
+}
+
 /* -- open ------------------------------------------------------------------------ */
 
 static unsigned
@@ -173,7 +188,7 @@ start_daemon(struct pn_server *server, int fd)
 	return MHD_start_daemon(MHD_USE_EPOLL_INTERNAL_THREAD |
 				    MHD_ALLOW_SUSPEND_RESUME |
 				    MHD_USE_ERROR_LOG,
-	    0, accept_policy, server, pn_exchange_handle, server,
+	    0, accept_policy, server, handle, server,
 	    MHD_OPTION_EXTERNAL_LOGGER, library_log, NULL,
 	    MHD_OPTION_LISTEN_SOCKET, fd, MHD_OPTION_CONNECTION_LIMIT, limit,
 	    MHD_OPTION_CONNECTION_MEMORY_LIMIT, head_bytes(&server->options),

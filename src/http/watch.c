@@ -45,6 +45,7 @@ struct counted_peer {
 
 struct pn_watch {
 	struct pn_watch_options options;
+	atomic_bool ticked;
 	pthread_mutex_t lock; /* all below */
 	pthread_cond_t stop_changed;
 	pthread_t thread;
@@ -256,11 +257,18 @@ watch_run(void *payload)
 
 		(void)pthread_cond_timedwait(
 		    &watch->stop_changed, &watch->lock, &at);
+		atomic_store(&watch->ticked, true);
 		if (!watch->stop)
 			cut_late(watch);
 	}
 	(void)pthread_mutex_unlock(&watch->lock);
 	return NULL;
+}
+
+bool
+pn_watch_has_ticked(struct pn_watch *watch)
+{
+	return atomic_exchange(&watch->ticked, false);
 }
 
 static int

@@ -97,11 +97,10 @@ struct pn_store {
 	size_t outstanding; /* submitted and not yet finished */
 	bool closing, stopping;
 	unsigned ready_count;
-	bool first_attempt_made;
+	bool first_attempt_made, outage_logged;
 	int64_t down_since_us;       /* when ready_count became 0; monotonic */
 	enum pn_store_health health; /* why, while ready_count is 0 */
 	struct pn_error health_text;
-	bool outage_logged;
 	/* Statements refused since one was committed; read without the lock. */
 	_Atomic unsigned refusal_count;
 	struct pn_error refusal_text; /* of the last */
@@ -110,6 +109,7 @@ struct pn_store {
 	struct pn_writer *writers;
 	pthread_t timer;
 	bool timer_started;
+	atomic_bool timer_ticked; /* pn_store_is_alive() */
 	struct pn_refusals *refusals;
 	struct pn_janitor *janitor;
 	struct pn_notifier *notifier;

@@ -8,6 +8,7 @@ import socket
 import subprocess
 import threading
 import unittest
+import unittest.mock
 
 import harness
 from harness import Case, Client, Daemon, eventually, events_of, raw
@@ -140,6 +141,30 @@ class TestSockets(Case):
                 eventually(lambda: "stopping on" in d.log(), "the stop begins")
                 reply = self.expect(c.ask(raw(PATH, headers, body)), 200, b"success")
                 self.assertEqual(reply.headers["Connection"].lower(), "close")
+
+    def test_sockets__systemd_is_told_how_it_stands(self):
+        """A unit of Type=notify never starts, or its watchdog kills what works."""
+        path = os.path.join(self.folder, "notify")
+        with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as told, \
+                listening() as notify:
+            told.bind(path)
+            told.settimeout(harness.DEADLINE)
+
+            def hear(what):
+                while what not in (text := told.recv(4096).decode().split("\n")):
+                    pass
+                return text
+
+            environ = {"NOTIFY_SOCKET": path, "WATCHDOG_USEC": "3000000"}
+            with unittest.mock.patch.dict(os.environ, environ):
+                d = self.activate(("notify", notify))
+            self.assertTrue(any(line.startswith("STATUS=") for line in hear("READY=1")))
+            for _ in range(2):
+                hear("WATCHDOG=1")
+            d.terminate()
+            hear("STOPPING=1")
+            self.assertEqual(d.wait(), 0)
+            self.assertNotIn("watchdog", d.log())
 
 
 class Load(threading.Thread):
