@@ -2,6 +2,7 @@
 SQL, events that are pushed by HTTP. The events are made by SQL, as ingest would
 record them, unless receiving is what is measured.
 """
+import atexit
 import base64
 import json
 import multiprocessing
@@ -72,6 +73,7 @@ class Sink:
 
     def __init__(self, program, *more):
         self.process = subprocess.Popen([program, *more], stdout=subprocess.PIPE, text=True)
+        atexit.register(self.process.kill)  # when a run fails
         self.port = int(self.process.stdout.readline())
 
     def stop(self):
