@@ -89,6 +89,88 @@ test_service__is_silent_outside_a_service(void **state)
 	pn_service_stopping();
 }
 
+static void
+set(const char *name, const char *value)
+{
+	assert_int_equal(setenv(name, value, 1), 0);
+}
+
+/* sd_listen_fds() wants them open, whatever they are. */
+static void
+open_from_3(int count)
+{
+	for (int fd = 3; fd < 3 + count; fd++)
+		assert_int_equal(dup2(STDIN_FILENO, fd), fd);
+}
+
+/* Payments on the admin port, or a socket that nobody serves. */
+static void
+test_service__sockets_go_by_name(void **state)
+{
+	char pid[16];
+	int fds[4] = { 0 };
+
+	(void)state;
+	(void)snprintf(pid, sizeof(pid), "%d", (int)getpid());
+	set("LISTEN_PID", pid);
+	set("LISTEN_FDS", "4");
+	set("LISTEN_FDNAMES", "guard:my.socket:admin:notify");
+	open_from_3(4);
+	assert_int_equal(pn_service_sockets(PN_SOCKET_GUARD, fds, 4), 1);
+	assert_int_equal(fds[0], 3);
+	assert_int_equal(pn_service_sockets(PN_SOCKET_ADMIN, fds, 4), 1);
+	assert_int_equal(fds[0], 5);
+	assert_int_equal(pn_service_sockets(PN_SOCKET_NOTIFY, fds, 4), 2);
+	assert_int_equal(fds[0], 4);
+	assert_int_equal(fds[1], 6);
+	/* More than there is room for are counted. */
+	fds[1] = -1;
+	assert_int_equal(pn_service_sockets(PN_SOCKET_NOTIFY, fds, 1), 2);
+	assert_int_equal(fds[1], -1);
+	/* Those of another process are not ours. */
+	set("LISTEN_PID", "1");
+	assert_int_equal(pn_service_sockets(PN_SOCKET_NOTIFY, fds, 4), 0);
+	for (int fd = 3; fd < 7; fd++)
+		(void)close(fd);
+}
+
+/* Told too seldom, it is killed while it works. */
+static void
+test_service__watchdog_is_fed_twice_in_its_time(void **state)
+{
+	struct manager manager;
+
+	(void)state;
+	(void)unsetenv("WATCHDOG_PID");
+	(void)unsetenv("WATCHDOG_USEC");
+	assert_int_equal(pn_service_watchdog_us(), 0);
+	set("WATCHDOG_USEC", "30000000");
+	assert_int_equal(pn_service_watchdog_us(), 15000000);
+	set("WATCHDOG_PID", "1");
+	assert_int_equal(pn_service_watchdog_us(), 0);
+	manager_open(&manager);
+	pn_service_alive();
+	assert_told(&manager, "WATCHDOG=1");
+	manager_close(&manager);
+}
+
+/* A signal is lost, or time that is over is taken for one. */
+static void
+test_service__waits_for_a_signal_or_the_time(void **state)
+{
+	sigset_t signals;
+
+	(void)state;
+	(void)sigemptyset(&signals);
+	(void)sigaddset(&signals, SIGUSR1);
+	(void)pthread_sigmask(SIG_BLOCK, &signals, NULL);
+	assert_int_equal(pn_service_signal(&signals, 1), 0);
+	(void)raise(SIGUSR1);
+	assert_int_equal(pn_service_signal(&signals, 0), SIGUSR1);
+	(void)raise(SIGUSR1);
+	assert_int_equal(pn_service_signal(&signals, 60000000), SIGUSR1);
+}
+
 int
 main(void)
 {
@@ -96,6 +178,10 @@ main(void)
 		cmocka_unit_test(
 		    test_service__tells_state_and_one_line_of_status),
 		cmocka_unit_test(test_service__is_silent_outside_a_service),
+		cmocka_unit_test(test_service__sockets_go_by_name),
+		cmocka_unit_test(
+		    test_service__watchdog_is_fed_twice_in_its_time),
+		cmocka_unit_test(test_service__waits_for_a_signal_or_the_time),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
