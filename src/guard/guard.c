@@ -31,6 +31,8 @@
 
 /* Beside max_in_flight, for what passes through without a key. */
 enum { PASSING_CONNECTIONS = 64 };
+/* What head.c adds to a request, at most: a key, a tenant and a host. */
+enum { OWN_HEADERS_MAX = 6, OWN_HEADERS_BYTES_MAX = 2048 };
 
 /* -- the lock ------------------------------------------------------------------- */
 
@@ -52,6 +54,19 @@ pn_guard_unlock(struct pn_guard *guard)
 
 /* -- requests ------------------------------------------------------------------------ */
 
+/* Whether the upstream's request can have all of it and what is added. */
+static bool
+head_is_too_long(const struct pn_request *request)
+{
+	size_t bytes = OWN_HEADERS_BYTES_MAX;
+
+	for (size_t i = 0; i < request->header_count; i++)
+		bytes += request->headers[i].name.len +
+			 request->headers[i].value.len + 3;
+	return bytes > PN_HEADER_BYTES_MAX ||
+	       request->header_count + OWN_HEADERS_MAX > PN_HEADER_COUNT_MAX;
+}
+
 static enum pn_refused
 begin(void *service, struct pn_call *call)
 {
@@ -70,7 +85,8 @@ begin(void *service, struct pn_call *call)
 	job->route = match.route;
 	job->is_safe = match.is_safe;
 	job->rest = match.rest;
-	return PN_REFUSED_NOT;
+	return head_is_too_long(&call->request) ? PN_REFUSED_HEADERS
+						: PN_REFUSED_NOT;
 }
 
 static void

@@ -18,9 +18,9 @@
 #include "flight.h"
 
 enum {
-	BUCKETS = 8192,
-	BYTES_MAX = 16 << 20,
-	ENTRY_BYTES_MAX = BYTES_MAX / 64,
+	BUCKETS = 1 << 16,
+	BYTES_MAX = 64 << 20, /* some 150,000 small answers */
+	ENTRY_BYTES_MAX = BYTES_MAX / 256,
 };
 
 struct pn_memory_entry {

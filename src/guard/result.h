@@ -1,0 +1,90 @@
+/*
+ * What a request of a client is in the gateway, what it came to, and what is
+ * remembered of that. Private to src/guard.
+ */
+#ifndef PN_GUARD_RESULT_H
+#define PN_GUARD_RESULT_H
+
+#include <stdatomic.h>
+
+#include "guard_internal.h"
+
+/* -- what a request came to (result.c) ---------------------------------------- */
+
+/* Shared by all who are given it, freed by the last. Immutable. */
+struct pn_result {
+	_Atomic int refs;
+	int status;
+	int64_t expires_at_us; /* of its key; 0: it is not kept */
+	struct pn_str headers; /* lines for whose request was the first */
+	struct pn_str kept;    /* lines for all others */
+	struct pn_str body;
+};
+
+/* Copies. NULL: no memory. One reference is the caller's. */
+struct pn_result *pn_result_new(int status, struct pn_str headers,
+    struct pn_str kept, struct pn_str body) PN_MUSTCHECK;
+struct pn_result *pn_result_ref(struct pn_result *result);
+void pn_result_unref(struct pn_result *result); /* NULL is fine */
+
+/* -- a request of a client -------------------------------------------------------- */
+
+/* The job of a call. */
+struct pn_guard_job {
+	struct pn_call *call;
+	struct pn_guard *guard;
+	const struct pn_guard_route *route;
+	struct pn_str rest, tenant, key;
+	unsigned char hash[PN_SHA256_BYTES];
+	bool is_safe;
+
+	/* In its flight, or among those that are to be answered. */
+	struct pn_guard_job *next;
+	int64_t until_us; /* it waits for another's answer; monotonic */
+
+	/* How it is answered: a result, else a problem. */
+	struct pn_result *result; /* a reference of its own */
+	bool replayed;
+	enum pn_problem problem;
+	const char *detail; /* until it is answered */
+	int64_t retry_after_us;
+};
+
+struct pn_jobs {
+	struct pn_guard_job *first, **end;
+};
+
+void pn_jobs_init(struct pn_jobs *jobs);
+void pn_jobs_add(struct pn_jobs *jobs, struct pn_guard_job *job);
+struct pn_guard_job *pn_jobs_take(struct pn_jobs *jobs); /* NULL: empty */
+
+/* In the metrics. */
+void pn_guard_count(enum pn_problem problem, bool replayed);
+/* Not under the lock. The job may be gone when they return. */
+void pn_job_answer(struct pn_guard_job *job);
+void pn_job_answer_problem(struct pn_guard_job *job, enum pn_problem problem);
+
+/* -- what is remembered (memory.c) ---------------------------------------------- */
+
+/* Answers of completed keys, the least used first to go. Under the lock. */
+struct pn_memory {
+	struct pn_memory_entry **buckets;
+	struct pn_memory_entry *newest, *oldest;
+	size_t bytes;
+};
+
+int pn_memory_open(struct pn_memory *memory) PN_MUSTCHECK;
+void pn_memory_close(struct pn_memory *memory);
+/* Borrowed; NULL: not remembered. *ret_same: for this request. */
+struct pn_result *pn_memory_find(struct pn_memory *memory,
+    const unsigned char digest[PN_CLAIM_DIGEST_BYTES],
+    const unsigned char hash[PN_SHA256_BYTES], int64_t now_us, bool *ret_same);
+/* Without memory, or too large, it is not remembered. */
+void pn_memory_put(struct pn_memory *memory,
+    const unsigned char digest[PN_CLAIM_DIGEST_BYTES],
+    const unsigned char hash[PN_SHA256_BYTES], struct pn_result *result);
+void pn_memory_forget(struct pn_memory *memory,
+    const unsigned char digest[PN_CLAIM_DIGEST_BYTES]);
+void pn_memory_forget_all(struct pn_memory *memory);
+
+#endif
