@@ -172,7 +172,7 @@ test_keys__6_of_several_one_must_be_named() {
     ctl keys show held --tenant zeta --json; exits 0; silent; json '.[0].tenant == "zeta"'
     ctl keys show held --route "$refunds" --json; exits 0; silent; json '.[0].route == "POST /v1/refunds"'
     ctl keys show held --tenant shop2; exits 1; complains 'no key "held"'
-    ctl keys show webhook:1; exits 1; complains 'no key "webhook:1"'
+    ctl keys show webhook:6; exits 1; complains 'no key "webhook:6" among'
     of_shop1 show nothing; exits 1; complains 'no key "nothing" of "POST /v1/charges", tenant "shop1"; .*keys list'
 }
 
