@@ -102,9 +102,9 @@ $$;
 
 -- What a claim finds: run (the key is yours under `token`, this is attempt n),
 -- replay (with what was answered), mismatch (the key was used for another
--- request), busy (somebody has it until retry_at; with a reason if that one came to no
--- answer and is not at work any more), failed (set aside for the
--- operator; reason), expired (it was used and its time is over).
+-- request), busy (somebody has it until retry_at; with a reason if that one came
+-- to no answer and is not at work any more), failed (set aside for the operator;
+-- reason), expired (it was used and its time is over).
 CREATE TYPE paynotify.guard_claimed AS (
 	outcome text,
 	attempt integer,

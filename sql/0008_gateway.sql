@@ -131,8 +131,9 @@ $$;
 -- Settles leases. act: "complete" (this is the answer); "free", "again", "aside"
 -- (released, retry, hold of guard_release()); "doubt" (whether the work was done
 -- is not known: nobody is at work any more, and the lease runs out); "renew" (for
--- so much longer from now). sent_again: it may have been committed already. Returns the places, from
--- 1, of those whose lease was lost: nothing was done about them.
+-- so much longer from now). sent_again: it may have been committed already.
+-- Returns the places, from 1, of those whose lease was lost: nothing was done
+-- about them.
 CREATE FUNCTION paynotify.guard_settle(tenants text[], routes text[],
 	keys text[], tokens uuid[], acts text[], statuses integer[],
 	headers text[], bodies bytea[], reasons text[], leases interval[],

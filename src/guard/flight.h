@@ -130,7 +130,7 @@ void pn_guard_unlock(struct pn_guard *guard);
 /* flight.c. Takes the job: it will be answered. */
 void pn_flight_join(struct pn_guard *guard, struct pn_guard_job *job);
 /* struct pn_claims_options.settled */
-void pn_flight_noted(const unsigned char *digest, void *guard);
+void pn_flight_noted(const unsigned char *digest, void *payload);
 
 /* The rest is under the lock. */
 
@@ -170,6 +170,6 @@ enum pn_client_end pn_guard_end(const struct pn_client_request *request);
 void pn_guard_pass(struct pn_guard *guard, struct pn_guard_job *job);
 
 /* tick.c */
-void *pn_tick_main(void *guard);
+void *pn_tick_main(void *payload); /* the guard */
 
 #endif

@@ -15,6 +15,13 @@
 
 #include "claims_support.h"
 
+static void
+end_leases(struct claims_fixture *f)
+{
+	(void)db(f->db, "UPDATE paynotify.idempotency_keys SET "
+			"lease_expires_at = now() - interval '1 s'");
+}
+
 /* If it failed: a request would not run, or an answer be lost or altered on its
  * way. */
 static void
@@ -128,6 +135,30 @@ test_claims__free_again_and_aside(void **state)
 	assert_string_equal(c.reason, "why");
 }
 
+/* If it failed: a key in doubt would run at once, or whoever waits for it not
+ * know that nobody is at work. */
+static void
+test_claims__doubt_leaves_the_lease(void **state)
+{
+	struct claims_fixture *f = *state;
+	struct claim c, d;
+
+	assert_int_equal(claim_put(f->claims, &c, "k", "r"), PN_CLAIM_RUN);
+	assert_int_equal(claim_put(f->claims, &d, "k", "r"), PN_CLAIM_BUSY);
+	assert_string_equal(d.reason, "");
+	assert_int_equal(
+	    settle(f->claims, &c, PN_SETTLE_DOUBT, ""), PN_SETTLED);
+	assert_int_equal(claim_put(f->claims, &d, "k", "r"), PN_CLAIM_BUSY);
+	assert_string_equal(d.reason, "why");
+	assert_in_range(d.claim.retry_after_us,
+	    TERMS.lease_us - 20 * PN_SECOND_US, TERMS.lease_us);
+	end_leases(f);
+	assert_int_equal(claim_put(f->claims, &c, "k", "r"), PN_CLAIM_RUN);
+	assert_int_equal(c.claim.attempt, 2);
+	assert_int_equal(claim_put(f->claims, &d, "k", "r"), PN_CLAIM_BUSY);
+	assert_string_equal(d.reason, "");
+}
+
 /* If it failed: a key would be taken for new after its time, or never again. */
 static void
 test_claims__expired_is_refused_or_new(void **state)
@@ -156,13 +187,6 @@ test_claims__expired_is_refused_or_new(void **state)
 	/* Also from the archive its number goes on. */
 	assert_int_equal(claim_put(f->claims, &c, "k", "r"), PN_CLAIM_RUN);
 	assert_int_equal(c.claim.attempt, 3);
-}
-
-static void
-end_leases(struct claims_fixture *f)
-{
-	(void)db(f->db, "UPDATE paynotify.idempotency_keys SET "
-			"lease_expires_at = now() - interval '1 s'");
 }
 
 /* If it failed: whoever is late would overwrite the answer of the next one. */
@@ -335,6 +359,7 @@ main(void)
 		TEST(test_claims__mismatch_and_busy),
 		TEST(test_claims__tenants_and_routes_are_apart),
 		TEST(test_claims__free_again_and_aside),
+		TEST(test_claims__doubt_leaves_the_lease),
 		TEST(test_claims__expired_is_refused_or_new),
 		TEST(test_claims__a_lost_lease_is_told),
 		TEST(test_claims__renew_makes_a_lease_longer),

@@ -92,6 +92,7 @@ cut_settlement(struct claims_fixture *f, const char *function)
 		[PN_SETTLE_FREE] = PN_CLAIM_RUN,
 		[PN_SETTLE_AGAIN] = PN_CLAIM_RUN,
 		[PN_SETTLE_ASIDE] = PN_CLAIM_FAILED,
+		[PN_SETTLE_DOUBT] = PN_CLAIM_BUSY,
 		[PN_SETTLE_RENEW] = PN_CLAIM_BUSY,
 	};
 	struct settlement s[ACTS];
