@@ -58,7 +58,16 @@ stage_unit() { ctests release 'unit|golden|fuzz' "$jobs"; }
 # Its tests wait more than they compute.
 stage_integration() { ctests release integration "$((jobs + 1))"; }
 stage_pull() { bash tests/pull/run.sh build/release; }
-stage_guard() { bash tests/guard/run.sh build/release && bash tests/gateway/run.sh build/release; }
+stage_guard() {
+    # Two clusters, and tests that wait more than they compute.
+    local gateway status=0
+    bash tests/gateway/run.sh build/release >"$logs/gateway.log" 2>&1 &
+    gateway=$!
+    bash tests/guard/run.sh build/release || status=1
+    wait "$gateway" || status=1
+    cat "$logs/gateway.log"
+    return "$status"
+}
 stage_examples() { bash tests/examples/run.sh build/release; }
 stage_e2e() { bash tests/e2e/run.sh build/release; }
 stage_crash() { bash tests/fault/run.sh build/release; }
