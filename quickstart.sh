@@ -329,7 +329,7 @@ daemon_start() {
 
 tour() {
     local order status started i
-    order=QS$(date +%Y%m%d%H%M%S)
+    order=QS$(date +%Y%m%d%H%M%S%3N)
     started=$(date -u +%Y-%m-%dT%H:%M:%SZ)
     local ctl=$bin/paynotifyctl
 
