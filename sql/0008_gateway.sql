@@ -3,7 +3,7 @@
 -- as they come, and two statements that take them in one order do not deadlock.
 
 -- Claims keys, one an element, each as guard_claim() does. place counts from 1.
--- What is settled is only read, what is new goes in with one statement, and only
+-- What is new goes in with one statement, what is settled is only read, and only
 -- the rest costs a call each.
 CREATE FUNCTION paynotify.guard_claim_many(tenants text[], routes text[],
 	keys text[], request_hashes bytea[], tokens uuid[], leases interval[],
@@ -30,52 +30,53 @@ BEGIN
 		RAISE EXCEPTION 'keys are claimed in READ COMMITTED only'
 		USING ERRCODE = '25001';
 	END IF;
-	IF EXISTS (SELECT FROM unnest(tenants, routes, keys)
-			u (tenant, route, key)
-		LEFT JOIN paynotify.idempotency_keys i
-			ON i.tenant = u.tenant AND i.request_path = u.route
-				AND i.key = u.key
-		WHERE i.tenant IS NULL) THEN
-		-- As in guard_claim_one: the archive is read behind the lock.
-		LOCK TABLE paynotify.idempotency_keys IN ROW EXCLUSIVE MODE;
-		INSERT INTO paynotify.idempotency_keys (tenant, request_path,
-			key, request_hash, state, locked_at, lease_token,
-			lease_expires_at, created_at, expires_at, attempts,
-			crashes)
-		SELECT u.tenant, u.route, u.key, u.request_hash, 'PROCESSING',
-			instant, u.token, instant + u.lease, instant,
-			instant + u.ttl, 1, 0
-		FROM unnest(tenants, routes, keys, request_hashes, tokens,
-			leases, ttls, unknowns, after_expiries, attempts_max)
-			u (tenant, route, key, request_hash, token, lease, ttl,
-				unknown, after_expiry, attempts_max)
-		LEFT JOIN paynotify.idempotency_keys i
-			ON i.tenant = u.tenant AND i.request_path = u.route
-				AND i.key = u.key
-		LEFT JOIN paynotify.idempotency_archive a
-			ON a.tenant = u.tenant AND a.digest = sha256(convert_to(
-				u.route || E'\n' || u.key, 'UTF8'))
-		WHERE i.tenant IS NULL AND a.tenant IS NULL
-			AND paynotify.guard_is_scope(u.tenant, u.route, u.key)
-			AND paynotify.guard_is_claim(u.request_hash, u.lease,
-				u.ttl, u.unknown, u.after_expiry,
-				u.attempts_max, u.token)
-		ON CONFLICT (tenant, request_path, key) DO NOTHING;
-		GET DIAGNOSTICS inserted = ROW_COUNT;
-		-- The times count from when others were no longer waited for.
-		waited := clock_timestamp() - instant;
-		IF waited > interval '10 ms' THEN
-			UPDATE paynotify.idempotency_keys i
-			SET locked_at = i.locked_at + waited,
-				lease_expires_at = i.lease_expires_at + waited,
-				expires_at = i.expires_at + waited
-			FROM unnest(tenants, routes, keys, tokens)
-				u (tenant, route, key, token)
-			WHERE i.tenant = u.tenant AND i.request_path = u.route
-				AND i.key = u.key AND i.lease_token = u.token
-				AND i.state = 'PROCESSING'
-				AND i.locked_at = instant;
-		END IF;
+	-- As in guard_claim_one: the archive is read behind the lock.
+	LOCK TABLE paynotify.idempotency_keys IN ROW EXCLUSIVE MODE;
+	INSERT INTO paynotify.idempotency_keys (tenant, request_path,
+		key, request_hash, state, locked_at, lease_token,
+		lease_expires_at, created_at, expires_at, attempts,
+		crashes)
+	SELECT u.tenant, u.route, u.key, u.request_hash, 'PROCESSING',
+		instant, u.token, instant + u.lease, instant,
+		instant + u.ttl, 1, 0
+	FROM unnest(tenants, routes, keys, request_hashes, tokens,
+		leases, ttls, unknowns, after_expiries, attempts_max)
+		u (tenant, route, key, request_hash, token, lease, ttl,
+			unknown, after_expiry, attempts_max)
+	LEFT JOIN paynotify.idempotency_keys i
+		ON i.tenant = u.tenant AND i.request_path = u.route
+			AND i.key = u.key
+	LEFT JOIN paynotify.idempotency_archive a
+		ON a.tenant = u.tenant AND a.digest = sha256(convert_to(
+			u.route || E'\n' || u.key, 'UTF8'))
+	WHERE i.tenant IS NULL AND a.tenant IS NULL
+		AND paynotify.guard_is_scope(u.tenant, u.route, u.key)
+		AND paynotify.guard_is_claim(u.request_hash, u.lease,
+			u.ttl, u.unknown, u.after_expiry,
+			u.attempts_max, u.token)
+	ON CONFLICT (tenant, request_path, key) DO NOTHING;
+	GET DIAGNOSTICS inserted = ROW_COUNT;
+	waited := clock_timestamp() - instant;
+	IF inserted = cardinality(keys) AND waited <= interval '10 ms' THEN
+		-- All were new, as most are: nothing need be looked up.
+		RETURN QUERY
+		SELECT g::bigint, 'run', 1, NULL::smallint, NULL, NULL::bytea,
+			instant + ttls[g], instant + leases[g], NULL
+		FROM generate_series(1, cardinality(keys)) g;
+		RETURN;
+	END IF;
+	-- The times count from when others were no longer waited for.
+	IF inserted > 0 AND waited > interval '10 ms' THEN
+		UPDATE paynotify.idempotency_keys i
+		SET locked_at = i.locked_at + waited,
+			lease_expires_at = i.lease_expires_at + waited,
+			expires_at = i.expires_at + waited
+		FROM unnest(tenants, routes, keys, tokens)
+			u (tenant, route, key, token)
+		WHERE i.tenant = u.tenant AND i.request_path = u.route
+			AND i.key = u.key AND i.lease_token = u.token
+			AND i.state = 'PROCESSING'
+			AND i.locked_at = instant;
 	END IF;
 	-- The calls are made in order: OFFSET keeps them to one a row. What was
 	-- put in above is found here by its token; only then, since whoever
