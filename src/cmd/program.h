@@ -1,0 +1,51 @@
+/*
+ * What a running paynotifyd has open. Private to src/cmd; main thread.
+ */
+#ifndef PN_CMD_PROGRAM_H
+#define PN_CMD_PROGRAM_H
+
+#include <stdbool.h>
+
+#include "paynotify/admin.h"
+#include "paynotify/compiler.h"
+#include "paynotify/conf.h"
+#include "paynotify/deliver.h"
+#include "paynotify/error.h"
+#include "paynotify/guard.h"
+#include "paynotify/ingest.h"
+#include "paynotify/server.h"
+#include "paynotify/store.h"
+
+/* What a process does: bits. */
+enum role {
+	ROLE_RECEIVE = 1,
+	ROLE_DELIVER = 2,
+	ROLE_ALL = ROLE_RECEIVE | ROLE_DELIVER,
+};
+
+/* What is open, in order. */
+struct program {
+	enum role role;
+	struct pn_conf *conf; /* cmd_load() has made these two */
+	struct pn_ingest *ingest;
+	struct pn_store *store;
+	struct pn_server *server;
+	struct pn_guard *guard;
+	struct pn_admin *admin;
+	struct pn_deliver *deliver;
+};
+
+/* Opens what the role takes, in order. On failure close_program() closes what
+ * there is. */
+int
+program_open(struct program *program, struct pn_error *ret_error) PN_MUSTCHECK;
+/* Closes all that is open, in reverse; also what cmd_load() has made. */
+void program_close(struct program *program);
+/* Says in the log and to systemd that it is ready, and with what. Waits a second
+ * at most for the database. */
+void program_announce(const struct program *program);
+/* Whether everything that must not hang has got on since the last call, which
+ * should be seconds ago. Says what has not. */
+bool program_is_alive(struct program *program);
+
+#endif
