@@ -45,6 +45,8 @@ extern const char pn_sql_notify[];
 extern const char pn_sql_operator[];
 extern const char pn_sql_partitions[];
 extern const char pn_sql_quarantine[];
+extern const char pn_sql_quarantine_entry[];
+extern const char pn_sql_quarantine_list[];
 extern const char pn_sql_quarantine_resubmitted[];
 extern const char pn_sql_reader[];
 extern const char pn_sql_receipts[];

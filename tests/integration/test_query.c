@@ -11,6 +11,7 @@
 #include <cmocka.h>
 
 #include "paynotify/moment.h"
+#include "paynotify/quarantine.h"
 #include "paynotify/query.h"
 
 #include "store_support.h"
@@ -330,6 +331,87 @@ test_query__filters_receipts(void **state)
 	assert_int_equal(count_receipts(f, &filter, &seen), 3);
 }
 
+struct quarantine_seen {
+	int rows;
+	int64_t last_id;
+	bool in_order;
+	char out_trade_no[32], events[64];
+};
+
+static int
+on_quarantined(const struct pn_quarantine_row *row, void *payload)
+{
+	struct quarantine_seen *seen = payload;
+
+	if (seen->rows++ == 0)
+		seen->in_order = true;
+	else if (row->id >= seen->last_id)
+		seen->in_order = false;
+	seen->last_id = row->id;
+	(void)snprintf(seen->out_trade_no, sizeof(seen->out_trade_no),
+	    PN_STR_FMT, PN_STR_ARG(row->out_trade_no));
+	(void)snprintf(seen->events, sizeof(seen->events), PN_STR_FMT,
+	    PN_STR_ARG(row->events));
+	return 0;
+}
+
+static int
+count_quarantined(struct fixture *f, const struct pn_quarantine_filter *filter,
+    struct quarantine_seen *ret_seen)
+{
+	struct pn_error error = { { 0 } };
+
+	*ret_seen = (struct quarantine_seen){ 0 };
+	assert_int_equal(pn_query_quarantine(f->query, filter, on_quarantined,
+			     ret_seen, &error),
+	    0);
+	return ret_seen->rows;
+}
+
+/* If it failed: an operator would not find what is in quarantine, or not all of
+ * it. */
+static void
+test_query__lists_and_shows_the_quarantine(void **state)
+{
+	struct fixture *f = *state;
+	struct pn_quarantine_filter filter = { .since_us = PN_MOMENT_NONE,
+		.limit = INT64_MAX };
+	struct pn_error error = { { 0 } };
+	struct quarantine_seen seen;
+	int64_t conflict;
+
+	assert_int_equal(count_quarantined(f, &filter, &seen), 1);
+	assert_string_equal(seen.out_trade_no, "a");
+	assert_string_equal(seen.events, "");
+	conflict = seen.last_id;
+	assert_int_equal(pn_query_quarantine_entry(
+			     f->query, conflict, on_quarantined, &seen, &error),
+	    0);
+	assert_int_equal(strncmp(seen.events, "[{\"schema\":1", 12), 0);
+	assert_int_equal(pn_query_quarantine_entry(f->query, conflict + 1,
+			     on_quarantined, &seen, &error),
+	    1);
+	(void)db(f->db,
+	    "INSERT INTO paynotify.quarantine (tenant, subject, fingerprint, "
+	    "provider, request_path, reason, events, receipt_id, received_at, "
+	    "state) SELECT 't', 's' || i, '', 'wechat', 'notify/wechat', 'r', "
+	    "'[]', gen_random_uuid(), now(), 'rejected' "
+	    "FROM generate_series(1, %d) i",
+	    PAGES);
+	assert_int_equal(count_quarantined(f, &filter, &seen), PAGES + 1);
+	assert_true(seen.in_order);
+	filter.before_id = conflict + 11;
+	assert_int_equal(count_quarantined(f, &filter, &seen), 11);
+	filter.provider = "wechat";
+	assert_int_equal(count_quarantined(f, &filter, &seen), 10);
+	filter.state = "open";
+	assert_int_equal(count_quarantined(f, &filter, &seen), 0);
+	filter.provider = NULL;
+	assert_int_equal(count_quarantined(f, &filter, &seen), 1);
+	filter.tenant = "t";
+	assert_int_equal(count_quarantined(f, &filter, &seen), 0);
+}
+
 /* If it failed: a command on a fresh database would print a riddle. */
 static void
 test_query__names_the_command_when_there_is_no_schema(void **state)
@@ -355,6 +437,7 @@ main(void)
 		TEST(test_query__finds_an_event_by_id_seq_and_key),
 		TEST(test_query__pages_through_long_lists),
 		TEST(test_query__filters_receipts),
+		TEST(test_query__lists_and_shows_the_quarantine),
 		TEST(test_query__names_the_command_when_there_is_no_schema),
 	};
 
