@@ -4,6 +4,8 @@
 #   tests/run.sh              all stages
 #   tests/run.sh STAGE...     these, in this order; --list names them
 #
+# Without names, what computes (the sanitizers, fuzzing) runs beside what mostly
+# waits for servers and processes; the output of each comes when it has ended.
 # A stage that fails does not keep the others from running; the exit status is
 # 1 when one did. Output of each stage: build/logs/STAGE.log as well. Needs no
 # standard input, leaves nothing running.
@@ -12,7 +14,10 @@ cd "$(dirname "${BASH_SOURCE[0]}")/.." || exit 1
 . tests/lib/packages.sh
 exec </dev/null
 
-STAGES=(lint build clang unit pull guard examples e2e crash asan tsan fuzz package quickstart)
+FIRST=(lint build clang unit)
+WAITING=(pull guard examples e2e crash package quickstart)
+COMPUTING=(asan tsan fuzz)
+STAGES=("${FIRST[@]}" "${WAITING[@]}" "${COMPUTING[@]}")
 # The same without sanitizers; asan and tsan run these tests, so that all stages
 # together need not.
 MORE=(integration)
@@ -123,9 +128,9 @@ finish() {
 trap finish EXIT
 trap 'exit 130' INT TERM HUP
 
+# NAME [follow]: follow shows the output while it comes.
 run_stage() {
-    local name=$1 t0=$SECONDS status=0 watchdog
-    mkdir -p "$logs"
+    local name=$1 t0=$SECONDS status=0 watchdog tail='' result
     set -m # a process group of its own
     (
         set +m
@@ -140,27 +145,50 @@ run_stage() {
     ) >/dev/null 2>&1 &
     watchdog=$!
     set +m
-    tail -n +1 -f --pid="$child" "$logs/$name.log" &
-    local tail=$!
+    [ -z "${2:-}" ] || {
+        echo "== $name"
+        tail -n +1 -f --pid="$child" "$logs/$name.log" &
+        tail=$!
+    }
     wait "$child" || status=$?
-    wait "$tail" 2>/dev/null
+    [ -z "$tail" ] || wait "$tail" 2>/dev/null
     kill -TERM -- "-$watchdog" 2>/dev/null
     wait "$watchdog" 2>/dev/null
     finish
     read -r p f < <(count "$logs/$name.log" "$status")
-    passed=$((passed + p)) failed=$((failed + f))
-    printf '== %-12s %-6s %4d s   %d passed, %d failed\n\n' "$name" \
-        "$([ "$status" = 0 ] && echo ok || echo FAILED)" $((SECONDS - t0)) "$p" "$f" |
-        tee -a "$logs/stages"
-    [ "$status" = 0 ]
+    result=$(printf '== %-12s %-6s %4d s   %d passed, %d failed' "$name" \
+        "$([ "$status" = 0 ] && echo ok || echo FAILED)" $((SECONDS - t0)) "$p" "$f")
+    echo "$result" >>"$logs/stages"
+    { # in one write, or two lanes would mix
+        [ -n "$tail" ] || { echo "== $name"; cat "$logs/$name.log"; }
+        printf '%s\n\n' "$result"
+    } >"$logs/$name.shown"
+    cat "$logs/$name.shown"
+    rm -f "$logs/$name.shown"
+}
+
+lane() { # STAGE...: one after the other, beside other lanes
+    trap finish EXIT
+    trap 'exit 130' INT TERM HUP
+    for name; do run_stage "$name"; done
+}
+
+run_all() {
+    local lanes=()
+    for name in "${FIRST[@]}"; do run_stage "$name" follow; done
+    lane "${WAITING[@]}" &
+    lanes+=($!)
+    lane "${COMPUTING[@]}" &
+    lanes+=($!)
+    trap 'kill "${lanes[@]}" 2>/dev/null; wait; finish' EXIT
+    wait "${lanes[@]}"
+    trap finish EXIT
 }
 
 main() {
-    local name bad=0 begin=$SECONDS
+    local name begin=$SECONDS passed failed
     [ "${1:-}" != --list ] || { printf '%s\n' "${STAGES[@]}" "${MORE[@]}"; exit 0; }
-    local run=("$@")
-    [ $# -gt 0 ] || run=("${STAGES[@]}")
-    for name in "${run[@]}"; do
+    for name; do
         [[ " ${STAGES[*]} ${MORE[*]} " == *" $name "* ]] ||
             { echo "no stage $name; there are: ${STAGES[*]} ${MORE[*]}" >&2; exit 2; }
     done
@@ -169,18 +197,22 @@ main() {
     packages_need "${NEEDED[@]}" || exit 1
     packages_want "${WANTED[@]}"
     packages_node || exit 1 # the golden cases, examples, e2e, crash
-    passed=0 failed=0
-    for name in "${run[@]}"; do
-        echo "== $name"
-        run_stage "$name" || bad=1
-    done
+    if [ $# = 0 ]; then
+        run_all
+        set -- "${STAGES[@]}"
+    else
+        for name; do run_stage "$name" follow; done
+    fi
     echo "-------- $((SECONDS - begin)) s"
-    grep . "$logs/stages"
-    for name in "${run[@]}"; do
+    cat "$logs/stages"
+    for name; do
         grep -hE '% tests passed, |^Total Test time|^The following tests FAILED|^	 *[0-9]+ - .*\(' \
             "$logs/$name.log"
     done
+    read -r passed failed < <(awk '/^== / { p += $(NF-3); f += $(NF-1) }
+        END { print p + 0, f + 0 }' "$logs/stages")
     echo "$passed passed, $failed failed"
-    exit $((bad || failed > 0))
+    # A stage that left no line did not end.
+    [ "$failed" = 0 ] && [ "$(wc -l <"$logs/stages")" = $# ]
 }
 main "$@"
