@@ -113,8 +113,13 @@ count() {
         }' "$1"
 }
 
-child=
+child= watchdog=
 finish() {
+    [ -z "$watchdog" ] || {
+        kill -TERM -- "-$watchdog" 2>/dev/null
+        wait "$watchdog" 2>/dev/null
+    }
+    watchdog=
     [ -z "$child" ] || {
         kill -TERM -- "-$child" 2>/dev/null
         for _ in {1..50}; do
@@ -130,7 +135,7 @@ trap 'exit 130' INT TERM HUP
 
 # NAME [follow]: follow shows the output while it comes.
 run_stage() {
-    local name=$1 t0=$SECONDS status=0 watchdog tail='' result
+    local name=$1 t0=$SECONDS status=0 tail='' result
     set -m # a process group of its own
     (
         set +m
@@ -152,8 +157,6 @@ run_stage() {
     }
     wait "$child" || status=$?
     [ -z "$tail" ] || wait "$tail" 2>/dev/null
-    kill -TERM -- "-$watchdog" 2>/dev/null
-    wait "$watchdog" 2>/dev/null
     finish
     read -r p f < <(count "$logs/$name.log" "$status")
     result=$(printf '== %-12s %-6s %4d s   %d passed, %d failed' "$name" \
