@@ -135,7 +135,9 @@ struct pn_conf_wechat {
 struct pn_conf_account {
 	char *provider; /* "alipay": which member of the union holds */
 	char *tenant;
-	struct pn_conf_place place; /* of its section line */
+	struct pn_conf_place place;    /* of its section line */
+	struct pn_conf_cidrs allow;    /* empty: from everywhere */
+	int64_t rate_limit_per_second; /* 0: off */
 	bool test;
 	struct pn_conf_files test_private_key; /* 0 or 1 file */
 	union {

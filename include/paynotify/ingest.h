@@ -38,6 +38,10 @@ struct pn_route; /* an account of this ingest */
 const struct pn_route *
 pn_ingest_route(const struct pn_ingest *ingest, struct pn_str path);
 
+/* Whether the account takes notifications from there ([alipay] allow). An empty
+ * peer is one whose address is not known. Pure. */
+bool pn_ingest_admits(const struct pn_route *route, struct pn_str peer);
+
 /* Refuses before there is a whole request. A lossy receipt is written, but for
  * PN_REFUSE_QUEUE_FULL. */
 enum pn_ingest_refusal {
@@ -45,6 +49,7 @@ enum pn_ingest_refusal {
 	PN_REFUSE_LENGTH_AMBIGUOUS, /* Content-Length twice, or with
 				     * Transfer-Encoding */
 	PN_REFUSE_METHOD,           /* another than POST */
+	PN_REFUSE_ADDRESS,          /* pn_ingest_admits() says no */
 	PN_REFUSE_HEADERS,          /* more than are read */
 	PN_REFUSE_QUEUE_FULL,
 };

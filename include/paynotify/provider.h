@@ -41,6 +41,7 @@ enum pn_outcome {
 	PN_OUTCOME_SUCCESS,       /* recorded, or duplicate of a recorded one */
 	PN_OUTCOME_MALFORMED,     /* 400, unsupported too */
 	PN_OUTCOME_UNAUTHENTIC,   /* 401: signature, key, stale, probe */
+	PN_OUTCOME_NOT_ALLOWED,   /* 403: not from this address */
 	PN_OUTCOME_WRONG_ACCOUNT, /* 403 */
 	PN_OUTCOME_CONFLICT,      /* 422 */
 	PN_OUTCOME_RATE_LIMITED,  /* 429 */

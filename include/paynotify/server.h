@@ -33,6 +33,7 @@ struct pn_answer {
 enum pn_refused {
 	PN_REFUSED_NOT,
 	PN_REFUSED_PATH,    /* nothing is served there */
+	PN_REFUSED_ADDRESS, /* not to this peer */
 	PN_REFUSED_METHOD,  /* not with this method */
 	PN_REFUSED_BODY,    /* longer than body_bytes_max */
 	PN_REFUSED_HEADERS, /* more than are read */
@@ -65,7 +66,8 @@ struct pn_call {
 struct pn_handler {
 	size_t job_bytes;
 	/* The head is there, the body is not. PN_REFUSED_NOT: it is read, and
-	 * submitted. Any other: it is thrown away, and refuse() is next. */
+	 * submitted. Any other: it is thrown away but for its first bytes, and
+	 * refuse() is next. */
 	enum pn_refused (*begin)(void *service, struct pn_call *call);
 	/* The request is whole: pn_call_done() exactly once, from any thread,
 	 * maybe before this returns; then pn_call_release() exactly once. */

@@ -56,6 +56,7 @@ static const struct row rows[] = {
 	[PN_METRIC_REFUSED_ACCOUNT] = { REFUSED("wrong_account") },
 	[PN_METRIC_REFUSED_UNSUPPORTED] = { REFUSED("unsupported") },
 	[PN_METRIC_REFUSED_RATE] = { REFUSED("rate_limit") },
+	[PN_METRIC_REFUSED_ADDRESS] = { REFUSED("not_allowed") },
 	[PN_METRIC_NOT_FOUND] = { "paynotify_not_found_total", "", false,
 	    "Requests for a path that is no account's" },
 	[PN_METRIC_SIGNATURE_PROBES] = { "paynotify_signature_probes_total", "",

@@ -1,5 +1,5 @@
 /*
- * Address blocks, for trusted proxies. IPv4 lives in ::ffff:0:0/96, so that one
+ * Address blocks: of trusted proxies, of who may notify. IPv4 lives in ::ffff:0:0/96, so that one
  * comparison serves both families and a v4-mapped peer is found too.
  */
 #include "conf_internal.h"

@@ -198,7 +198,8 @@ cidr_add(const struct list *list, struct pn_conf_cidrs *cidrs)
 {
 	struct pn_conf_cidr block, *blocks;
 
-	if (pn_str_is(list->text, "none"))
+	/* Of a list that, when it is empty, has nobody in it. */
+	if (list->option->min == 0 && pn_str_is(list->text, "none"))
 		return 0;
 	if (conf_cidr_parse(list->text, &block) != 0)
 		return refuse(

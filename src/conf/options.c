@@ -91,6 +91,29 @@ static const char *const keep_headers[] = { "Content-Type", "Content-Language",
 	"Content-Encoding", "Location", "ETag", "Link", NULL };
 
 /* clang-format off */
+
+/* What every account has, whoever its provider is. */
+#define ACCOUNT_OPTIONS(provider) \
+	{ provider, "allow", CONF_CIDR, CONF_REPEATABLE, ACCOUNT(allow), \
+	  1, PN_CONF_REPEAT_MAX, NULL, NULL, \
+	  "an address block that notifications are accepted from, behind" \
+	  " trusted_proxies; others are answered 403; without any, from" \
+	  " everywhere" }, \
+	{ provider, "rate_limit", CONF_RATE, 0, \
+	  ACCOUNT(rate_limit_per_second), \
+	  1, RATE_MAX, NULL, "off", \
+	  "requests per second of this account that fail verification, from" \
+	  " all addresses together, N/s; beyond it 429" }, \
+	{ provider, "test", CONF_BOOL, 0, ACCOUNT(test), \
+	  0, 1, NULL, "no", \
+	  "a test account: its events have livemode false, and trigger may" \
+	  " sign for it" }, \
+	{ provider, "test_private_key", CONF_SECRET_FILE, 0, \
+	  ACCOUNT(test_private_key), \
+	  1, PN_KEY_FILE_BYTES_MAX, NULL, NULL, \
+	  "test accounts: a file with the private key that trigger signs" \
+	  " with" }
+
 static const struct conf_option options[] = {
 	{ "server", "listen", CONF_LISTEN, CONF_REPEATABLE, SERVER(listen),
 	  1, PN_LISTEN_MAX, NULL, "127.0.0.1:8600",
@@ -180,15 +203,7 @@ static const struct conf_option options[] = {
 	{ "alipay", "sign_type", CONF_WORD, 0, ACCOUNT(alipay.sign_type),
 	  0, 1, sign_types, "RSA2",
 	  "RSA2 (SHA-256) or RSA (SHA-1); the message never chooses" },
-	{ "alipay", "test", CONF_BOOL, 0, ACCOUNT(test),
-	  0, 1, NULL, "no",
-	  "a test account: its events have livemode false, and trigger may"
-	  " sign for it" },
-	{ "alipay", "test_private_key", CONF_SECRET_FILE, 0,
-	  ACCOUNT(test_private_key),
-	  1, PN_KEY_FILE_BYTES_MAX, NULL, NULL,
-	  "test accounts: a file with the private key that trigger signs"
-	  " with" },
+	ACCOUNT_OPTIONS("alipay"),
 
 	{ "wechat", "mchid", CONF_ID, CONF_REQUIRED, ACCOUNT(wechat.mchid),
 	  1, 1, NULL, NULL,
@@ -220,15 +235,7 @@ static const struct conf_option options[] = {
 	  ACCOUNT(wechat.timestamp_tolerance_us),
 	  SECOND_US, 36500 * DAY_US, NULL, "5m",
 	  "how far Wechatpay-Timestamp may be from now, both ways" },
-	{ "wechat", "test", CONF_BOOL, 0, ACCOUNT(test),
-	  0, 1, NULL, "no",
-	  "a test account: its events have livemode false, and trigger may"
-	  " sign for it" },
-	{ "wechat", "test_private_key", CONF_SECRET_FILE, 0,
-	  ACCOUNT(test_private_key),
-	  1, PN_KEY_FILE_BYTES_MAX, NULL, NULL,
-	  "test accounts: a file with the private key that trigger signs"
-	  " with" },
+	ACCOUNT_OPTIONS("wechat"),
 
 	{ "deliver", "url", CONF_URL, CONF_REQUIRED, DELIVER(url),
 	  1, PN_CONF_LINE_BYTES_MAX, NULL, NULL,

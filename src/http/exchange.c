@@ -43,11 +43,11 @@
  * far, so this touches nothing but the arena and the (static) handler, not even
  * the server.
  *
- * A body over the limit is not buffered. A sender that asks first (Expect) is
- * refused before it sends, and so is what is announced to be beyond any bound.
- * Else the body is thrown away, up to that bound, and then answered: a reply in
- * mid-upload, and a close with bytes unread, reach the sender as a reset and not
- * as a status. Bodies that begin() does not want are thrown away too, so that the
+ * A body over the limit, or that begin() does not want, is not buffered but for
+ * its first bytes. A sender that asks first (Expect) is refused before it sends,
+ * and so is what is announced to be beyond any bound. Else the body is thrown
+ * away, up to that bound, and then answered: a reply in mid-upload, and a close
+ * with bytes unread, reach the sender as a reset and not as a status; and the
  * connection stays usable.
  *
  * Which refusal is told, when there are several: too many headers, then what
@@ -65,6 +65,9 @@ enum {
 	/* Of what is not wanted, this much is read before hanging up. */
 	DISCARD_BYTES_MAX = 2 * PN_BODY_BYTES_MAX,
 	CHUNKED_BYTES_FIRST = 4096,
+	/* Of a body that begin() did not want: a refusal is told in the words
+	 * of a dialect, and some are known by their first byte. */
+	BEGINNING_BYTES = 16,
 };
 
 enum phase {
@@ -88,6 +91,7 @@ struct pn_exchange {
 	enum pn_refused refusal;
 	char *body;
 	size_t body_len, body_size;
+	bool beginning;     /* body has been discarded as well */
 	uint64_t announced; /* Content-Length, or 0 */
 	size_t discarded;
 	alignas(max_align_t) char job[];
@@ -244,7 +248,7 @@ reply(struct pn_exchange *x, bool close)
 static enum MHD_Result
 reply_refused(struct pn_exchange *x, bool close)
 {
-	uint64_t read = (uint64_t)x->body_len + x->discarded;
+	uint64_t read = x->discarded + (x->beginning ? 0 : x->body_len);
 
 	assert(x->refusal != PN_REFUSED_NOT);
 	if (x->body != NULL)
@@ -297,12 +301,10 @@ reserve(struct pn_exchange *x, size_t size)
 
 /* A body that is not wanted: answered at once, or read to its end first. */
 static enum MHD_Result
-over_limit(struct pn_exchange *x, uint64_t length)
+not_wanted(struct pn_exchange *x, uint64_t length)
 {
 	struct pn_str expect;
 
-	if (x->refusal == PN_REFUSED_NOT)
-		x->refusal = PN_REFUSED_BODY;
 	if (length > DISCARD_BYTES_MAX ||
 	    pn_request_header(&x->call.request, "Expect", &expect) > 0)
 		return reply_refused(x, true);
@@ -334,10 +336,11 @@ headers_complete(struct pn_exchange *x, const char *method)
 		return reply_refused(x, true);
 	}
 	x->announced = length;
-	if (length > options->body_bytes_max)
-		return over_limit(x, length);
-	if (x->refusal == PN_REFUSED_NOT && length > 0 &&
-	    !reserve(x, (size_t)length))
+	if (x->refusal == PN_REFUSED_NOT && length > options->body_bytes_max)
+		x->refusal = PN_REFUSED_BODY;
+	if (x->refusal != PN_REFUSED_NOT)
+		return not_wanted(x, length);
+	if (length > 0 && !reserve(x, (size_t)length))
 		return MHD_NO;
 	pn_watch_request(x->server->watch, x->conn);
 	return MHD_YES;
@@ -357,6 +360,17 @@ make_room(struct pn_exchange *x, size_t needed)
 	return reserve(x, size < limit ? size : limit);
 }
 
+static bool
+keep_beginning(struct pn_exchange *x, const char *data, size_t len)
+{
+	x->beginning = true;
+	if (!reserve(x, BEGINNING_BYTES))
+		return false;
+	x->body_len = len < BEGINNING_BYTES ? len : BEGINNING_BYTES;
+	memcpy(x->body, data, x->body_len);
+	return true;
+}
+
 static enum MHD_Result
 take_body(struct pn_exchange *x, const char *data, size_t len)
 {
@@ -364,6 +378,8 @@ take_body(struct pn_exchange *x, const char *data, size_t len)
 	    len > x->server->options.body_bytes_max - x->body_len)
 		x->refusal = PN_REFUSED_BODY;
 	if (x->refusal != PN_REFUSED_NOT) {
+		if (x->body == NULL && !keep_beginning(x, data, len))
+			return MHD_NO;
 		x->discarded += len;
 		return x->discarded > DISCARD_BYTES_MAX ? MHD_NO : MHD_YES;
 	}

@@ -8,30 +8,26 @@
  * line, and it tells an honest but broken sender to slow down.
  *
  * The table is set-associative: a hash with a seed of its own picks a set of
- * four buckets, and a new peer takes the one that was used longest ago. A flood
- * from more addresses than there are buckets so forgets some of them; what
- * memory it takes is fixed all the same.
- *
- * A bucket holds micro-tokens, so that slow rates fill evenly; a burst is one
- * second's worth.
+ * four buckets, and a new peer takes the one that will be full first, which is
+ * what is lost least by forgetting it. A flood from more addresses than there are
+ * buckets so forgets some of them; what memory it takes is fixed all the same.
  */
 #include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "paynotify/rate.h"
+
 #include "http_internal.h"
 
 enum {
-	SETS = 1024, /* with 4 ways: 4096 peers in 160 kB */
+	SETS = 1024, /* with 4 ways: 4096 peers in 96 kB */
 	WAYS = 4,
 };
 
-#define TOKEN INT64_C(1000000) /* micro-tokens of one request */
-
 struct bucket {
 	unsigned char key[16];
-	int64_t used_us; /* 0: empty */
-	int64_t tokens;
+	struct pn_rate rate; /* full_ns 0: nobody's */
 };
 
 struct pn_limiter {
@@ -71,53 +67,44 @@ pn_limiter_free(struct pn_limiter *limiter)
 	free(limiter);
 }
 
-/* The peer's bucket, or the one that was used longest ago, filled anew. */
+static int64_t
+full_ns(const struct bucket *bucket)
+{
+	return atomic_load_explicit(
+	    &bucket->rate.full_ns, memory_order_relaxed);
+}
+
+/* The peer's bucket, or the one that is full first, as a new one. */
 static struct bucket *
 bucket_of(struct pn_limiter *limiter, const unsigned char key[16])
 {
 	struct bucket *set =
 	    limiter->sets[pn_peer_hash(key, limiter->seed) % SETS];
-	struct bucket *oldest = &set[0];
+	struct bucket *fullest = &set[0];
 
 	for (int i = 0; i < WAYS; i++) {
-		if (set[i].used_us != 0 && memcmp(set[i].key, key, 16) == 0)
+		if (full_ns(&set[i]) != 0 && memcmp(set[i].key, key, 16) == 0)
 			return &set[i];
-		if (set[i].used_us < oldest->used_us)
-			oldest = &set[i];
+		if (full_ns(&set[i]) < full_ns(fullest))
+			fullest = &set[i];
 	}
-	memcpy(oldest->key, key, 16);
-	oldest->used_us = 0;
-	oldest->tokens = limiter->per_second * TOKEN;
-	return oldest;
+	memcpy(fullest->key, key, 16);
+	atomic_store_explicit(&fullest->rate.full_ns, 0, memory_order_relaxed);
+	return fullest;
 }
 
 bool
 pn_limiter_exhausted(
     struct pn_limiter *limiter, const struct pn_peer *peer, int64_t now_us)
 {
-	int64_t full = limiter->per_second * TOKEN, elapsed;
 	unsigned char key[16];
-	struct bucket *bucket;
 	bool exhausted;
 
-	assert(now_us > 0);
 	pn_peer_key(peer, key);
+	/* The lock is for the keys: a bucket may change hands. */
 	(void)pthread_mutex_lock(&limiter->lock);
-	bucket = bucket_of(limiter, key);
-	elapsed = bucket->used_us == 0 ? 0 : now_us - bucket->used_us;
-	/* A second fills any bucket: no product overflows. */
-	if (elapsed >= PN_SECOND_US)
-		bucket->tokens = full;
-	else if (elapsed > 0)
-		bucket->tokens += elapsed * limiter->per_second;
-	if (bucket->tokens > full)
-		bucket->tokens = full;
-	/* Threads read the clock before they take the lock. */
-	if (elapsed >= 0)
-		bucket->used_us = now_us;
-	exhausted = bucket->tokens < TOKEN;
-	if (!exhausted)
-		bucket->tokens -= TOKEN;
+	exhausted = pn_rate_exhausted(
+	    &bucket_of(limiter, key)->rate, limiter->per_second, now_us);
 	(void)pthread_mutex_unlock(&limiter->lock);
 	return exhausted;
 }

@@ -6,9 +6,9 @@
  *
  * What is refused before there is a whole request is answered in plain text, and
  * has a receipt as well, except a 404: a path that is no account's has nobody
- * whose receipt it could be, and scanners ask for many. An ambiguous length and
- * a stop are told in the provider's own words instead: those may be a genuine
- * notification that must come again.
+ * whose receipt it could be, and scanners ask for many. An address that is not
+ * allowed, an ambiguous length and a stop are told in the provider's own words
+ * instead: those may be a genuine notification that must come again.
  *
  * Retry-After goes with 429 and 503: 2 to 5 seconds, spread, so that the senders
  * that a short outage refused do not all come back in the same second.
@@ -25,6 +25,7 @@ static const unsigned status_of_outcome[PN_OUTCOME_COUNT] = {
 	[PN_OUTCOME_SUCCESS] = 200,
 	[PN_OUTCOME_MALFORMED] = 400,
 	[PN_OUTCOME_UNAUTHENTIC] = 401,
+	[PN_OUTCOME_NOT_ALLOWED] = 403,
 	[PN_OUTCOME_WRONG_ACCOUNT] = 403,
 	[PN_OUTCOME_CONFLICT] = 422,
 	[PN_OUTCOME_RATE_LIMITED] = 429,
@@ -43,6 +44,7 @@ static const struct refusal_row {
 } refusal_rows[PN_REFUSED_COUNT] = {
 	[PN_REFUSED_PATH] = { .page = { 404, page_headers, 1,
 				  { "not found", 9 } } },
+	[PN_REFUSED_ADDRESS] = { .why = PN_REFUSE_ADDRESS },
 	[PN_REFUSED_METHOD] = { PN_REFUSE_METHOD,
 	    { 405, page_headers, 2, { "method not allowed", 18 } } },
 	[PN_REFUSED_BODY] = { PN_REFUSE_BODY_OVER_LIMIT,
@@ -143,8 +145,12 @@ prepare(struct pn_ingest *ingest, struct pn_call *call)
 static enum pn_refused
 notify_begin(void *service, struct pn_call *call)
 {
-	if (prepare(service, call)->route == NULL)
+	const struct pn_route *route = prepare(service, call)->route;
+
+	if (route == NULL)
 		return PN_REFUSED_PATH;
+	if (!pn_ingest_admits(route, call->request.peer))
+		return PN_REFUSED_ADDRESS;
 	if (!pn_str_is(call->request.method, "POST"))
 		return PN_REFUSED_METHOD;
 	return PN_REFUSED_NOT;

@@ -11,7 +11,8 @@
  * with file:line and the daemon does not start. What the accounts verify with is
  * collected for the store, so that evidence can be verified after a rotation.
  *
- * Immutable from opening to closing: any thread may route.
+ * Immutable from opening to closing, but for each account's allowance of
+ * unverified requests, which is one atomic: any thread may route.
  */
 #include "paynotify/ingest.h"
 
@@ -112,7 +113,9 @@ open_account(struct pn_ingest *ingest, const struct pn_conf_account *conf,
 	    ingest->arena, "/notify/%s/%s", conf->provider, conf->tenant);
 	route->name =
 	    pn_arena_printf(ingest->arena, "notify/%s", conf->provider);
-	if (route->path.data == NULL || route->name.data == NULL)
+	route->rate = pn_arena_alloc(ingest->arena, sizeof(*route->rate));
+	if (route->path.data == NULL || route->name.data == NULL ||
+	    route->rate == NULL)
 		return out_of_memory(ret_error);
 	r = route->provider->account_open(conf, &route->account, ret_error);
 	if (r < 0)
@@ -204,4 +207,15 @@ pn_ingest_route(const struct pn_ingest *ingest, struct pn_str path)
 		return NULL;
 	return bsearch(&wanted, ingest->routes, ingest->route_count,
 	    sizeof(*ingest->routes), compare_routes);
+}
+
+bool
+pn_ingest_admits(const struct pn_route *route, struct pn_str peer)
+{
+	const struct pn_conf_cidrs *allow = &route->conf->allow;
+
+	/* Of trusted proxies a unix socket is one, but what is behind it is
+	 * nobody that a list could name. */
+	return allow->count == 0 ||
+	       (peer.len > 0 && pn_conf_cidrs_match(allow, peer));
 }

@@ -8,13 +8,15 @@
 
 #include "paynotify/ingest.h"
 #include "paynotify/log.h"
+#include "paynotify/rate.h"
 
 struct pn_route {
 	const struct pn_provider *provider;
 	const struct pn_conf_account *conf;
-	void *account;      /* the provider's */
-	struct pn_str path; /* "/notify/alipay/shop1" */
-	struct pn_str name; /* "notify/alipay": the store's request_path */
+	void *account;        /* the provider's */
+	struct pn_str path;   /* "/notify/alipay/shop1" */
+	struct pn_str name;   /* "notify/alipay": the store's request_path */
+	struct pn_rate *rate; /* of unverified requests; changes */
 };
 
 struct pn_ingest {
@@ -27,7 +29,7 @@ struct pn_ingest {
 	unsigned (*status_of)(enum pn_outcome outcome);
 	/* Strangers can cause any of these lines: one a second of each. */
 	struct pn_log_gate refused_gates[PN_VERDICT_COUNT];
-	struct pn_log_gate unavailable_gate, rate_gate, length_gate;
+	struct pn_log_gate unavailable_gate, rate_gate, length_gate, allow_gate;
 };
 
 /* -- request ids (request_id.c) ------------------------------------------- */
@@ -57,6 +59,7 @@ void pn_report_alarm(struct pn_ingest_job *job);
 void pn_report_conflict(struct pn_ingest_job *job);
 void pn_report_unavailable(struct pn_ingest_job *job, const char *why);
 void pn_report_cut(struct pn_ingest_job *job, const char *why);
+void pn_report_not_allowed(struct pn_ingest_job *job, const char *why);
 /* A lossy receipt of a request that was refused unverified. brief: without body
  * and headers, since whoever floods would fill the database with them. */
 void pn_report_receipt(struct pn_ingest_job *job, const char *verdict,

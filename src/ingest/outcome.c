@@ -36,6 +36,7 @@ static const char *const messages[PN_OUTCOME_COUNT] = {
 	[PN_OUTCOME_SUCCESS] = "OK",
 	[PN_OUTCOME_MALFORMED] = "malformed or unsupported notification",
 	[PN_OUTCOME_UNAUTHENTIC] = "signature not valid",
+	[PN_OUTCOME_NOT_ALLOWED] = "address not allowed",
 	[PN_OUTCOME_WRONG_ACCOUNT] = "not for this account",
 	[PN_OUTCOME_CONFLICT] = "differs from what was recorded",
 	[PN_OUTCOME_RATE_LIMITED] = "too many requests",

@@ -169,6 +169,16 @@ pn_report_cut(struct pn_ingest_job *job, const char *why)
 }
 
 void
+pn_report_not_allowed(struct pn_ingest_job *job, const char *why)
+{
+	struct subject subject;
+
+	subject_of(job, &subject);
+	pn_log_gated(&job->ingest->allow_gate, GATE_US, PN_LOG_WARNING,
+	    &subject.about, "refused as not_allowed: %s", why);
+}
+
+void
 pn_report_receipt(
     struct pn_ingest_job *job, const char *verdict, unsigned status, bool brief)
 {

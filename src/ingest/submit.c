@@ -33,8 +33,10 @@
 
 #include "ingest_internal.h"
 
-/* receipts.verdict of a 429: the only one that is not a provider's. */
+/* receipts.verdict of a 429 and of an address that is not allowed: the only ones
+ * that are not a provider's. */
 static const char rate_limited[] = "rate_limited";
+static const char not_allowed[] = "not_allowed";
 
 /* -- the end ------------------------------------------------------------------------- */
 
@@ -240,11 +242,23 @@ submit_verified(struct pn_ingest_job *job)
 
 /* -- the beginning ------------------------------------------------------------------------ */
 
-/* Whether the peer has used up its allowance of unverified requests. */
+static bool
+is_account_limited(const struct pn_route *route)
+{
+	int64_t per_second = route->conf->rate_limit_per_second;
+
+	return per_second > 0 && pn_rate_exhausted(route->rate, per_second,
+				     pn_clock_monotonic_us());
+}
+
+/* Whether the peer has used up its allowance of unverified requests, or all
+ * together the account's. In this order: what is the peer's fault is not charged
+ * to the account. */
 static bool
 is_limited(struct pn_ingest_job *job)
 {
-	if (job->rate_limited == NULL || !job->rate_limited(job))
+	if ((job->rate_limited == NULL || !job->rate_limited(job)) &&
+	    !is_account_limited(job->route))
 		return false;
 	pn_metric_add(PN_METRIC_REFUSED_RATE, 1);
 	return true;
@@ -334,11 +348,31 @@ static const struct refusal_row {
 	    0, true },
 	[PN_REFUSE_METHOD] = { PN_OUTCOME_MALFORMED,
 	    "not a POST: a notification comes in a body", 405, false },
+	[PN_REFUSE_ADDRESS] = { PN_OUTCOME_NOT_ALLOWED,
+	    "the address is not in the account's allow", 0, true },
 	[PN_REFUSE_HEADERS] = { PN_OUTCOME_MALFORMED, "too many headers", 431,
 	    true },
 	[PN_REFUSE_QUEUE_FULL] = { PN_OUTCOME_UNAVAILABLE, "shutting down", 0,
 	    true },
 };
+
+/* Costs no allowance, and leaves no body: it is not looked at. */
+static void
+refuse_address(struct pn_ingest_job *job)
+{
+	struct pn_str forwarded;
+
+	if (pn_request_header(job->request, "X-Forwarded-For", &forwarded) == 0)
+		job->notification.reason =
+		    job->request->peer.len == 0
+			? "the address is not known: no X-Forwarded-For came"
+			  " through the unix socket"
+			: "the address is not in the account's allow; no"
+			  " X-Forwarded-For came, so it may be a proxy's";
+	pn_metric_add(PN_METRIC_REFUSED_ADDRESS, 1);
+	pn_report_not_allowed(job, job->notification.reason);
+	pn_report_receipt(job, not_allowed, status_of(job, job->outcome), true);
+}
 
 void
 pn_ingest_refuse(struct pn_ingest *ingest, struct pn_ingest_job *job,
@@ -358,7 +392,11 @@ pn_ingest_refuse(struct pn_ingest *ingest, struct pn_ingest_job *job,
 	pn_request_id_make(pn_clock_realtime_us(), job->request_id);
 	decide(job, row->outcome);
 	if (row->outcome == PN_OUTCOME_UNAVAILABLE)
-		return;            /* the sender comes again; nothing to tell */
+		return; /* the sender comes again; nothing to tell */
+	if (why == PN_REFUSE_ADDRESS) {
+		refuse_address(job);
+		return;
+	}
 	limited = is_limited(job); /* the same answer all the same */
 	if (!limited) {
 		pn_metric_add(PN_METRIC_REFUSED_MALFORMED, 1);

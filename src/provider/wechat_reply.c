@@ -29,6 +29,7 @@ static const char *const default_messages[PN_OUTCOME_COUNT] = {
 	[PN_OUTCOME_SUCCESS] = "OK",
 	[PN_OUTCOME_MALFORMED] = "malformed",
 	[PN_OUTCOME_UNAUTHENTIC] = "signature not accepted",
+	[PN_OUTCOME_NOT_ALLOWED] = "address not allowed",
 	[PN_OUTCOME_WRONG_ACCOUNT] = "wrong account",
 	[PN_OUTCOME_CONFLICT] = "conflict",
 	[PN_OUTCOME_RATE_LIMITED] = "too many requests",

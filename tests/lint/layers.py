@@ -6,7 +6,7 @@ import re
 
 # Contract header -> the layer that implements it.
 CONTRACTS = {
-    "base": "arena buf compiler encode error limits log metrics moment parse request"
+    "base": "arena buf compiler encode error limits log metrics moment parse rate request"
             " secret service str",
     "codec": "capture charset form json xml",
     "crypto": "cipher digest key",

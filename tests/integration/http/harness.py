@@ -106,12 +106,14 @@ class Reply:
 class Client:
     """One connection."""
 
-    def __init__(self, address):
+    def __init__(self, address, source=None):
         if isinstance(address, int):
             address = ("127.0.0.1", address)
         family = socket.AF_UNIX if isinstance(address, str) else socket.AF_INET
         self.socket = socket.socket(family)
         self.socket.settimeout(DEADLINE)
+        if source:
+            self.socket.bind((source, 0))
         self.socket.connect(address)
         self.file = self.socket.makefile("rb")
 
@@ -177,7 +179,7 @@ public_key = PUB_KEY_ID_0000000000000000000001:{keys}/wechat.pem
 class Daemon:
     """A daemon with its configuration, log and port."""
 
-    def __init__(self, signer_folder, server="", dsn=None):
+    def __init__(self, signer_folder, server="", dsn=None, accounts=""):
         self.folder = tempfile.mkdtemp(prefix="pnh.", dir="/tmp")
         self.conf = os.path.join(self.folder, "paynotifyd.conf")
         self.log_path = os.path.join(self.folder, "log")
@@ -185,7 +187,8 @@ class Daemon:
             f.write(CONF.format(
                 folder=self.folder, server=server, app_id=APP_ID, seller=SELLER,
                 dsn=dsn or os.environ["PN_DSN"], keys=f"{signer_folder}/keys",
-                mchid=MCHID, wx_appid=WX_APPID))
+                mchid=MCHID, wx_appid=WX_APPID)
+                + accounts.format(keys=f"{signer_folder}/keys"))
         os.chmod(self.conf, 0o600)
         with open(self.log_path, "wb") as log:
             self.process = self.launch(log)
@@ -239,8 +242,9 @@ class Daemon:
 
 
 class Case(unittest.TestCase):
-    """One daemon for the tests of a class; server is its [server] section."""
-    server = ""
+    """One daemon for the tests of a class; server is its [server] section,
+    accounts are sections of further ones."""
+    server = accounts = ""
     maxDiff = None
 
     @classmethod
@@ -261,7 +265,7 @@ class Case(unittest.TestCase):
 
     @classmethod
     def start(cls, server="", dsn=None):
-        cls.daemons.append(Daemon(cls.folder, server, dsn))
+        cls.daemons.append(Daemon(cls.folder, server, dsn, cls.accounts))
         return cls.daemons[-1]
 
     def expect(self, reply, status, body=None, content_type=None):

@@ -17,5 +17,5 @@ cd "$here"
 if [ $# -gt 0 ]; then
     python3 -m unittest "$@"
 else
-    python3 -m unittest -v test_replies test_limits test_life test_sockets
+    python3 -m unittest -v test_replies test_limits test_peers test_life test_sockets
 fi

@@ -204,6 +204,8 @@ test_conf__values_are_whole_and_in_range(void **state)
 		{ "[server]\ntrusted_proxies = 10.0.0.0/33\n", "is not an" },
 		{ "[server]\ntrusted_proxies = 10.0.0/8\n", "is not an" },
 		{ "[server]\ntrusted_proxies = 10.0.0.0/\n", "is not an" },
+		/* An empty list would be everybody. */
+		{ "[alipay x]\nallow = none\n", "is not an" },
 		{ "[database]\ndsn =\n", "dsn: \"\" is not a value" },
 		{ "[database]\nwriters = 0\n", "not within 1 and 16" },
 		{ "[database]\nrequire_sync = maybe\n", "not yes or no" },

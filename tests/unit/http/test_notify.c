@@ -39,6 +39,13 @@ pn_ingest_route(const struct pn_ingest *ingest, struct pn_str path)
 	return pn_str_starts(path, "/account") ? (const void *)&fake : NULL;
 }
 
+bool
+pn_ingest_admits(const struct pn_route *route, struct pn_str peer)
+{
+	assert_ptr_equal(route, &fake);
+	return !pn_str_is(peer, "192.0.2.66");
+}
+
 void
 pn_ingest_set_statuses(
     struct pn_ingest *ingest, unsigned (*status_of)(enum pn_outcome outcome))
@@ -179,6 +186,7 @@ test_notify__every_outcome_has_its_status(void **state)
 		[PN_OUTCOME_SUCCESS] = 200,
 		[PN_OUTCOME_MALFORMED] = 400,
 		[PN_OUTCOME_UNAUTHENTIC] = 401,
+		[PN_OUTCOME_NOT_ALLOWED] = 403,
 		[PN_OUTCOME_WRONG_ACCOUNT] = 403,
 		[PN_OUTCOME_CONFLICT] = 422,
 		[PN_OUTCOME_RATE_LIMITED] = 429,
@@ -265,6 +273,12 @@ test_notify__only_a_post_to_an_account_is_read(void **state)
 	assert_int_equal(
 	    pn_notifications.begin(fake_ingest, &call), PN_REFUSED_PATH);
 	pn_arena_free(call.arena);
+	/* Who may not come is told neither that it was a GET nor the limit. */
+	call = call_of("GET", "/account");
+	call.request.peer = PN_STR("192.0.2.66");
+	assert_int_equal(
+	    pn_notifications.begin(fake_ingest, &call), PN_REFUSED_ADDRESS);
+	pn_arena_free(call.arena);
 	memset(path + 8, 'x', sizeof(path) - 9);
 	call = call_of("POST", path);
 	assert_int_equal(call.request.path.len, PN_PATH_BYTES_MAX + 1);
@@ -319,6 +333,8 @@ test_notify__refusals_of_an_account_have_a_receipt(void **state)
 		    PN_OUTCOME_MALFORMED, 413, "body too large" },
 		{ PN_REFUSED_HEADERS, PN_REFUSE_HEADERS, PN_OUTCOME_MALFORMED,
 		    431, "too many headers" },
+		{ PN_REFUSED_ADDRESS, PN_REFUSE_ADDRESS, PN_OUTCOME_NOT_ALLOWED,
+		    403, "said" },
 		{ PN_REFUSED_LENGTH, PN_REFUSE_LENGTH_AMBIGUOUS,
 		    PN_OUTCOME_MALFORMED, 400, "said" },
 		{ PN_REFUSED_STOPPING, PN_REFUSE_QUEUE_FULL,

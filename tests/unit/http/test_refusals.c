@@ -64,7 +64,7 @@ test_refusals__refusals_reach_the_handler(void **state)
 		{ "POST /x?q=1 HTTP/1.1\r\nContent-Length: 0\r\n\r\n",
 		    PN_REFUSED_PATH, "begun, /x?q=1, 0 of 0 bytes, direct" },
 		{ "PUT /fake HTTP/1.1\r\nContent-Length: 3\r\n\r\nabc",
-		    PN_REFUSED_METHOD, "begun, /fake?, 3 of 0 bytes, direct" },
+		    PN_REFUSED_METHOD, "begun, /fake?, 3 of 3 bytes, direct" },
 		{ "POST /fake HTTP/1.1\r\nContent-Length: 9999999\r\n\r\n",
 		    PN_REFUSED_BODY, "begun, /fake?, 9999999 of 0" },
 		{ "POST /x HTTP/1.1\r\nContent-Length: 9999999\r\n\r\n",
