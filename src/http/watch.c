@@ -16,6 +16,17 @@
  * as usual. The descriptor cannot be another connection's by then: removing from
  * the list takes the same mutex and comes before the close.
  *
+ * It also makes libmicrohttpd see ends that it misses. That reads until it gets
+ * less than it asked for, takes that for "nothing more", and waits for epoll's
+ * next edge; but if a client's last bytes and its FIN were there at the same
+ * time, that edge is behind it already, and a client that went away in mid-body
+ * is held until a deadline. So connections are in a second, level-triggered epoll
+ * as well, which reports nothing but ends (EPOLLRDHUP) and costs nothing for who
+ * is only slow. shutdown(SHUT_RD) on such a connection changes nothing, the peer
+ * having said so itself, but wakes whoever polls it: a new edge. That one may be
+ * lost in the same way, so it is done at each tick until the connection is gone.
+ * Who has sent a whole request and then closed its half is still answered.
+ *
  * libmicrohttpd's limit per address exempts nobody, and counts a proxy's clients
  * as the proxy: so peers are counted here, and loopback, unix sockets and trusted
  * proxies are not. Threads that accept at the same moment may let in one more
@@ -25,14 +36,19 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/epoll.h>
 #include <time.h>
+#include <unistd.h>
 
 #include "paynotify/log.h"
 #include "paynotify/metrics.h"
 
 #include "http_internal.h"
 
-enum { BUCKETS = 1024 };
+enum {
+	BUCKETS = 1024,
+	ENDS_MAX = 1024, /* of a tick; epoll begins with others the next time */
+};
 
 static const int64_t tick_us_min = 10 * PN_MILLISECOND_US;
 static const int64_t tick_us_max = 500 * PN_MILLISECOND_US;
@@ -49,6 +65,7 @@ struct pn_watch {
 	pthread_mutex_t lock; /* all below */
 	pthread_cond_t stop_changed;
 	pthread_t thread;
+	int ends; /* epoll: connections whose client sends no more */
 	bool stop;
 	int64_t count;
 	uint64_t seed;
@@ -141,6 +158,7 @@ struct pn_conn *
 pn_watch_add(struct pn_watch *watch, int fd, const struct pn_peer *peer)
 {
 	struct pn_conn *conn = calloc(1, sizeof(*conn));
+	struct epoll_event event = { .events = EPOLLRDHUP };
 
 	assert(fd >= 0);
 	if (conn == NULL)
@@ -157,6 +175,9 @@ pn_watch_add(struct pn_watch *watch, int fd, const struct pn_peer *peer)
 		watch->first->prev = conn;
 	watch->first = conn;
 	watch->count++;
+	event.data.ptr = conn;
+	/* Without it there is still the deadline. */
+	(void)epoll_ctl(watch->ends, EPOLL_CTL_ADD, fd, &event);
 	(void)pthread_mutex_unlock(&watch->lock);
 	pn_metric_add(PN_METRIC_CONNECTIONS, 1);
 	return conn;
@@ -167,6 +188,7 @@ pn_watch_remove(struct pn_watch *watch, struct pn_conn *conn)
 {
 	(void)pthread_mutex_lock(&watch->lock);
 	assert(watch->count > 0);
+	(void)epoll_ctl(watch->ends, EPOLL_CTL_DEL, conn->fd, NULL);
 	if (conn->counted)
 		peer_drop(watch, &conn->peer);
 	if (conn->prev != NULL)
@@ -231,6 +253,23 @@ cut_late(struct pn_watch *watch)
 	}
 }
 
+/* Of who is in the pipeline nothing is read anyway. */
+static void
+tell_ends(struct pn_watch *watch)
+{
+	struct epoll_event events[ENDS_MAX];
+	/* Under the lock: what it reports is still in the list. */
+	int count = epoll_wait(watch->ends, events, ENDS_MAX, 0);
+
+	for (int i = 0; i < count; i++) {
+		struct pn_conn *conn = events[i].data.ptr;
+
+		if (atomic_load_explicit(&conn->deadline_us,
+			memory_order_relaxed) != PN_DEADLINE_NONE)
+			(void)shutdown(conn->fd, SHUT_RD);
+	}
+}
+
 static int64_t
 tick_us(const struct pn_watch_options *options)
 {
@@ -258,8 +297,10 @@ watch_run(void *payload)
 		(void)pthread_cond_timedwait(
 		    &watch->stop_changed, &watch->lock, &at);
 		atomic_store(&watch->ticked, true);
-		if (!watch->stop)
-			cut_late(watch);
+		if (watch->stop)
+			break;
+		cut_late(watch);
+		tell_ends(watch);
 	}
 	(void)pthread_mutex_unlock(&watch->lock);
 	return NULL;
@@ -308,8 +349,11 @@ pn_watch_open(const struct pn_watch_options *options,
 	watch->options = *options;
 	watch->seed =
 	    (uint64_t)(uintptr_t)watch ^ (uint64_t)pn_clock_realtime_us();
-	r = watch_start(watch);
+	watch->ends = epoll_create1(EPOLL_CLOEXEC);
+	r = watch->ends < 0 ? -errno : watch_start(watch);
 	if (r < 0) {
+		if (watch->ends >= 0)
+			(void)close(watch->ends);
 		free(watch);
 		return pn_error_set(ret_error, r,
 		    "could not start the connection watchdog: %s",
@@ -332,5 +376,6 @@ pn_watch_close(struct pn_watch *watch)
 	assert(watch->first == NULL && watch->count == 0);
 	(void)pthread_cond_destroy(&watch->stop_changed);
 	(void)pthread_mutex_destroy(&watch->lock);
+	(void)close(watch->ends);
 	free(watch);
 }

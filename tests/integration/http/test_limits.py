@@ -1,4 +1,5 @@
 """Slow clients, many connections, floods of forgeries."""
+import socket
 import threading
 import time
 
@@ -65,6 +66,40 @@ class Slow(Case):
                 c.send(data[i:i + 400])
                 time.sleep(0.02)
             self.expect(c.read(), 200, b"success")
+
+
+class Gone(Case):
+    # So that no deadline ends a connection before the test is given up.
+    server = "request_timeout = 10m\nidle_timeout = 10m"
+
+    def cut_short(self, data):
+        for _ in range(100):
+            with self.daemon.connect() as c:
+                c.send(data)
+
+    def test_http__who_left_in_mid_request_is_noticed(self):
+        """Last bytes and end arrive together: the place is taken until a deadline, and a stop waits for it."""
+        data = raw(ALIPAY, *self.signer.alipay())
+        for part in (data[:-20], data[:20], data[:data.index(b"\r\n\r\n") + 4]):
+            self.cut_short(part)
+            eventually(lambda: self.daemon.metric("paynotify_connections") == 0,
+                       "the places are free")
+        daemon = self.start(self.server)
+        with daemon.connect() as c:
+            c.send(data[:-20])
+        self.assertEqual(daemon.stop(), 0)
+
+    def test_http__who_closed_its_half_is_answered(self):
+        """All was said and the answer is waited for: taken for gone."""
+        data = raw(ALIPAY, *self.signer.alipay("HC1"))
+        for cut in (len(data), 20, len(data) - 20):
+            with self.daemon.connect() as c:
+                c.send(data[:cut])
+                c.send(data[cut:])
+                c.socket.shutdown(socket.SHUT_WR)
+                self.expect(c.read(), 200, b"success")
+        eventually(lambda: self.daemon.metric("paynotify_connections") == 0,
+                   "the places are free")
 
 
 class Connections(Case):
