@@ -96,6 +96,8 @@ struct pn_sample {
 	const struct pn_private_key *sign_key; /* NULL: the account's own */
 };
 
+enum { PN_REVERIFY_WRONG = 1, PN_REVERIFY_NO_KEY };
+
 struct pn_provider {
 	const char *name; /* "alipay": section name and path component */
 
@@ -120,6 +122,18 @@ struct pn_provider {
 	int (*verify)(const void *account, const struct pn_request *request,
 	    int64_t now_us, struct pn_arena *arena,
 	    struct pn_notification *ret_notification);
+
+	/* Whether a notification that was verified once, with its evidence
+	 * headers, still carries the signature of the key that is on record:
+	 * of these bytes and of nothing else, so whatever the time, the
+	 * account's keys and its numbers are by now. key NULL: a symmetric one,
+	 * of which there is the fingerprint; account, if not NULL, may have it.
+	 * 0: it does; PN_REVERIFY_WRONG, and why (in the arena or static);
+	 * PN_REVERIFY_NO_KEY: account has not the key; -ENOMEM. */
+	int (*reverify)(const struct pn_request *request,
+	    struct pn_public_key *key, const void *account,
+	    const unsigned char fingerprint[PN_SHA256_BYTES],
+	    struct pn_arena *arena, const char **ret_reason);
 
 	/* The dialect of a request that was not verified (over a limit, rate
 	 * limited): from its first bytes and headers. */

@@ -96,6 +96,10 @@ const struct ctl_option ctl_options[CTL_OPT_COUNT] = {
 	    "only PROCESSING, COMPLETED or FAILED (set aside) ones" },
 	[CTL_OPT_REASON] = { "reason", 0, "TEXT", CTL_RECORD, AT(reason), 0,
 	    CTL_REASON_BYTES_MAX, "why, for the record" },
+	[CTL_OPT_ALL] = { "all", 0, NULL, CTL_FLAG, AT(all), 0, 0,
+	    "all that is stored" },
+	[CTL_OPT_STATE_QUARANTINE] = { "state", 0, "STATE", CTL_TEXT, AT(state),
+	    0, 0, "only open, accepted, rejected or resolved ones" },
 	[CTL_OPT_ACTOR] = { "actor", 0, "NAME", CTL_RECORD, AT(actor), 0,
 	    CTL_REASON_BYTES_MAX, "who, for the record (who is logged in)" },
 };

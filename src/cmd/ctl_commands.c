@@ -162,6 +162,50 @@ const struct ctl_command ctl_commands[] = {
 	    .details = "",
 	},
 	{
+	    .group = "evidence",
+	    .name = "verify",
+	    .operands = "[ID|KEY|SEQ...]",
+	    .operand_max = CTL_COUNT_MAX,
+	    .options = COMMON | CTL_BIT(CTL_OPT_ALL) | CTL_BIT(CTL_OPT_TENANT) |
+		       CTL_BIT(CTL_OPT_SINCE),
+	    .need = CTL_NEEDS_DATABASE,
+	    .run = ctl_evidence_verify,
+	    .summary = "check stored signatures again, by the keys on record",
+	    .details =
+		"Of the events that are named, or with --all (or --since) of "
+		"everything that is\nkept, quarantine too: over the exact "
+		"bytes that came, by the public key that\nverified them then, "
+		"whatever the configuration says by now. WeChat's APIv2 signs\n"
+		"with a secret, of which only a fingerprint is kept: without "
+		"that secret in the\nconfiguration it is counted apart. Exit 1 "
+		"if any signature is wrong, or what was\nnamed is not kept any "
+		"more.\n",
+	},
+	{
+	    .group = "quarantine",
+	    .name = "list",
+	    .options = COMMON | CTL_BIT(CTL_OPT_TENANT) |
+		       CTL_BIT(CTL_OPT_PROVIDER) |
+		       CTL_BIT(CTL_OPT_STATE_QUARANTINE) |
+		       CTL_BIT(CTL_OPT_SINCE) | CTL_BIT(CTL_OPT_LIMIT),
+	    .need = CTL_NEEDS_DATABASE,
+	    .run = ctl_quarantine_list,
+	    .summary = "signed, but not recordable; newest first",
+	    .details = "",
+	},
+	{
+	    .group = "quarantine",
+	    .name = "show",
+	    .operands = "ID",
+	    .operand_min = 1,
+	    .operand_max = 1,
+	    .options = COMMON,
+	    .need = CTL_NEEDS_DATABASE,
+	    .run = ctl_quarantine_show,
+	    .summary = "one entry: why, what it conflicts with, what to do",
+	    .details = "",
+	},
+	{
 	    .group = "consumers",
 	    .name = "list",
 	    .options = COMMON,

@@ -48,11 +48,33 @@ void ctl_add_time(struct pn_buf *out, int64_t us);
  * it could not be written or built. */
 int ctl_flush(struct pn_buf *out);
 
-/* ctl_table.c: rows of cells, aligned by what a terminal shows of them. */
+/* ctl_term.c: columns of the terminal that fd is; 0: it is none. */
+size_t ctl_term_columns(int fd);
+/* Whether what goes there is to be coloured: not with NO_COLOR. */
+bool ctl_term_colours(int fd);
+enum ctl_tone {
+	CTL_TONE_PLAIN,
+	CTL_TONE_GOOD,
+	CTL_TONE_WARN,
+	CTL_TONE_BAD,
+	CTL_TONE_HEAD,
+	CTL_TONE_COUNT
+};
+/* What a state or a verdict is to an operator. */
+enum ctl_tone ctl_term_tone(struct pn_str word);
+/* The text (clean already) in that colour. */
+void ctl_term_add(struct pn_buf *out, enum ctl_tone tone, struct pn_str text);
+
+/* ctl_table.c: rows of cells, aligned by what a terminal shows of them. On a
+ * terminal titles are bold, states coloured, and what does not fit a line is
+ * cut; elsewhere nothing is. */
 struct ctl_table;
 struct ctl_table *
 ctl_table_new(const char *const *titles, size_t columns) PN_MUSTCHECK;
 void ctl_table_free(struct ctl_table *table);
+/* As if standard output were this: columns 0 is no terminal. */
+void
+ctl_table_set_terminal(struct ctl_table *table, size_t columns, bool colours);
 void ctl_table_freep(struct ctl_table **table);
 /* The next cell of the row that is being filled; cleaned. 0 or -ENOMEM. */
 int ctl_table_cell(struct ctl_table *table, struct pn_str text) PN_MUSTCHECK;

@@ -327,6 +327,41 @@ verify(const void *account, const struct pn_request *request, int64_t now_us,
 	return 0;
 }
 
+/* The algorithm that was configured then is not on record. Either is believed:
+ * whoever could make a SHA-1 signature of Alipay's key is not the one to change
+ * what is stored. */
+static int
+reverify(const struct pn_request *request, struct pn_public_key *key,
+    const void *account, const unsigned char *fingerprint,
+    struct pn_arena *arena, const char **ret_reason)
+{
+	struct pn_alipay alone = { .keys = &key, .key_count = 1 };
+	struct pn_alipay_message message = { .raw = { NULL, 0 } };
+	struct pn_notification notification = { .reason = "" };
+	int r;
+
+	(void)account;
+	(void)fingerprint;
+	if (key == NULL) {
+		*ret_reason = "no public key is on record, and Alipay has no "
+			      "other kind";
+		return PN_REVERIFY_WRONG;
+	}
+	r = decode(request, arena, &message, &notification);
+	for (int i = 0; r == 0 && i < 2; i++) {
+		alone.hash = i == 0 ? PN_RSA_SHA256 : PN_RSA_SHA1;
+		r = check_signature(&alone, arena, &message, &notification);
+		if (r == 0)
+			break;
+		if (r == REFUSED && i == 0 &&
+		    notification.verdict == PN_VERDICT_BAD_SIGNATURE)
+			r = 0;
+	}
+	if (r == REFUSED)
+		*ret_reason = notification.reason;
+	return r;
+}
+
 /* --- replies ----------------------------------------------------------- */
 
 static int
@@ -365,6 +400,7 @@ const struct pn_provider pn_provider_alipay = {
 	.account_close = account_close,
 	.account_keys = account_keys,
 	.verify = verify,
+	.reverify = reverify,
 	.dialect_of = dialect_of,
 	.reply = reply,
 	.sample = pn_alipay_sample,

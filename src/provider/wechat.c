@@ -359,6 +359,51 @@ verify(const void *account, const struct pn_request *request, int64_t now_us,
 	return r < 0 ? r : 0;
 }
 
+static const struct pn_wechat_v2_key *
+v2_key_of(
+    const struct pn_wechat_account *account, const unsigned char *fingerprint)
+{
+	for (size_t i = 0; account != NULL && i < account->v2_key_count; i++)
+		if (memcmp(account->v2_keys[i].fingerprint, fingerprint,
+			PN_SHA256_BYTES) == 0)
+			return &account->v2_keys[i];
+	return NULL;
+}
+
+/* By the kind of the key that is on record, not by what the body looks like by
+ * now. */
+static int
+reverify(const struct pn_request *request, struct pn_public_key *key,
+    const void *account, const unsigned char *fingerprint,
+    struct pn_arena *arena, const char **ret_reason)
+{
+	struct pn_notification notification = { .reason = "" };
+	struct pn_wechat_job job = {
+		.account = account,
+		.request = request,
+		.arena = arena,
+		.notification = &notification,
+	};
+	const struct pn_wechat_v2_key *v2_key;
+	int r;
+
+	if (key != NULL) {
+		r = pn_wechat_v3_reverify(&job, key);
+	} else if (dialect_of(request) == PN_WECHAT_V3) {
+		*ret_reason = "no public key is on record, and it is no APIv2 "
+			      "message, which would need none";
+		return PN_REVERIFY_WRONG;
+	} else {
+		v2_key = v2_key_of(account, fingerprint);
+		if (v2_key == NULL)
+			return PN_REVERIFY_NO_KEY;
+		r = pn_wechat_v2_reverify(&job, v2_key);
+	}
+	if (r > 0)
+		*ret_reason = notification.reason;
+	return r > 0 ? PN_REVERIFY_WRONG : r;
+}
+
 const struct pn_provider pn_provider_wechat = {
 	.name = "wechat",
 	.evidence_headers = evidence_headers,
@@ -366,6 +411,7 @@ const struct pn_provider pn_provider_wechat = {
 	.account_close = account_close,
 	.account_keys = account_keys,
 	.verify = verify,
+	.reverify = reverify,
 	.dialect_of = dialect_of,
 	.reply = pn_wechat_reply,
 	.sample = pn_wechat_sample,

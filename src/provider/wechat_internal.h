@@ -78,6 +78,13 @@ pn_wechat_refuse(const struct pn_wechat_job *job, enum pn_verdict verdict,
 int pn_wechat_v3_verify(struct pn_wechat_job *job);
 int pn_wechat_v2_verify(struct pn_wechat_job *job);
 
+/* Whether the signature is still right, by this key: 0, or refused. Of job only
+ * request, arena and notification are used, of v2 account as well. */
+int pn_wechat_v3_reverify(
+    const struct pn_wechat_job *job, const struct pn_public_key *key);
+int pn_wechat_v2_reverify(
+    struct pn_wechat_job *job, const struct pn_wechat_v2_key *key);
+
 /* The sign of APIv2 over the fields (sorted by name): upper-case hex, with a
  * NUL. -ENOMEM. */
 enum { PN_WECHAT_SIGN_TEXT_BYTES = 2 * PN_SHA256_BYTES + 1 };

@@ -142,12 +142,13 @@ sign_check(struct pn_wechat_job *job, const struct pn_form *fields)
 	    job, PN_VERDICT_BAD_SIGNATURE, "the sign is wrong");
 }
 
-/* Behind the right key stands an XML document: text that begins with "<". */
+/* With which of these keys. Behind the right one stands an XML document: text
+ * that begins with "<". */
 static int
 req_info_decrypt(const struct pn_wechat_job *job, struct pn_str req_info,
+    const struct pn_wechat_v2_key *keys, size_t key_count,
     struct pn_str *ret_plain, const struct pn_wechat_v2_key **ret_key)
 {
-	const struct pn_wechat_account *account = job->account;
 	unsigned char *raw, *plain;
 	size_t raw_len, len;
 	int r;
@@ -161,10 +162,10 @@ req_info_decrypt(const struct pn_wechat_job *job, struct pn_str req_info,
 	if (pn_base64_decode(req_info, raw, &raw_len) != 0)
 		return pn_wechat_refuse(
 		    job, PN_VERDICT_UNDECRYPTABLE, "req_info is not base64");
-	for (size_t i = 0; i < account->v2_key_count; i++) {
+	for (size_t i = 0; i < key_count; i++) {
 		struct pn_str text;
 
-		r = pn_aes_ecb_decrypt(&account->v2_keys[i].req_info_key,
+		r = pn_aes_ecb_decrypt(&keys[i].req_info_key,
 		    (struct pn_str){ (const char *)raw, raw_len }, plain, &len);
 		if (r < 0)
 			return r;
@@ -172,7 +173,7 @@ req_info_decrypt(const struct pn_wechat_job *job, struct pn_str req_info,
 		if (r > 0 || !pn_str_starts(text, "<") || !pn_str_is_utf8(text))
 			continue;
 		*ret_plain = text;
-		*ret_key = &account->v2_keys[i];
+		*ret_key = &keys[i];
 		return 0;
 	}
 	return pn_wechat_refuse(job, PN_VERDICT_UNDECRYPTABLE,
@@ -274,7 +275,8 @@ refund_verify(struct pn_wechat_job *job, const struct pn_form *outer)
 	struct pn_str plain;
 	int r;
 
-	r = req_info_decrypt(job, pn_form_get(outer, "req_info"), &plain, &key);
+	r = req_info_decrypt(job, pn_form_get(outer, "req_info"),
+	    job->account->v2_keys, job->account->v2_key_count, &plain, &key);
 	if (r != 0)
 		return r;
 	r = pn_xml_parse(job->arena, plain, "root", &inner, &error);
@@ -343,4 +345,44 @@ pn_wechat_v2_verify(struct pn_wechat_job *job)
 		return refund_verify(job, &fields);
 	return pn_wechat_refuse(
 	    job, PN_VERDICT_MALFORMED, "the sign is missing");
+}
+
+/* A sign by either algorithm: which one was configured then is not on record. A
+ * refund has none; what decrypts to its document is as good as it ever was. */
+int
+pn_wechat_v2_reverify(
+    struct pn_wechat_job *job, const struct pn_wechat_v2_key *key)
+{
+	static const enum pn_v2_sign_type types[] = { PN_V2_SIGN_MD5,
+		PN_V2_SIGN_HMAC_SHA256 };
+	struct pn_error error = { .text = "" };
+	const struct pn_wechat_v2_key *used;
+	struct pn_form fields, inner;
+	struct pn_str sign, plain;
+	int r;
+
+	r = pn_xml_parse(
+	    job->arena, job->request->body, "xml", &fields, &error);
+	if (r != 0)
+		return r < 0 ? r : refuse_xml(job, "the XML", &error);
+	sign = pn_form_get(&fields, "sign");
+	for (size_t i = 0; sign.len > 0 && i < PN_COUNT(types); i++) {
+		char hex[PN_WECHAT_SIGN_TEXT_BYTES];
+
+		r = pn_wechat_v2_sign(
+		    job->arena, &fields, types[i], key->secret, hex);
+		if (r < 0)
+			return r;
+		if (pn_equal_constant_time(pn_str_from(hex), sign))
+			return 0;
+	}
+	if (sign.len > 0)
+		return pn_wechat_refuse(
+		    job, PN_VERDICT_BAD_SIGNATURE, "the sign is wrong");
+	r = req_info_decrypt(
+	    job, pn_form_get(&fields, "req_info"), key, 1, &plain, &used);
+	if (r != 0)
+		return r;
+	r = pn_xml_parse(job->arena, plain, "root", &inner, &error);
+	return r > 0 ? refuse_xml(job, "the XML in req_info", &error) : r;
 }

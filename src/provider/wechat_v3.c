@@ -207,6 +207,16 @@ signature_check(const struct pn_wechat_job *job, const struct v3_headers *h,
 	return 0;
 }
 
+int
+pn_wechat_v3_reverify(
+    const struct pn_wechat_job *job, const struct pn_public_key *key)
+{
+	struct v3_headers headers;
+	int r = headers_take(job, &headers);
+
+	return r == 0 ? signature_check(job, &headers, key) : r;
+}
+
 /* Everything that a stranger can fail at. */
 static int
 authenticate(struct pn_wechat_job *job)

@@ -12,7 +12,7 @@
 
 #include <cmocka.h>
 
-#include "ctl.h"
+#include "ctl_list.h"
 
 #include "paynotify/moment.h"
 
@@ -124,6 +124,89 @@ test_ctl_print__columns_stand_under_each_other(void **state)
 	pn_buf_done(&out);
 }
 
+/* Control sequences from a notification must not reach the terminal, and a cut or
+ * a colour must not hide what a row is. */
+static void
+test_ctl_print__a_terminal_gets_colours_and_whole_lines(void **state)
+{
+	static const char *const titles[] = { "NAME", "STATE", "REASON" };
+	struct ctl_table *table = ctl_table_new(titles, PN_COUNT(titles));
+	struct pn_buf out = pn_buf_init(4096);
+
+	(void)state;
+	assert_non_null(table);
+	ctl_table_set_terminal(table, 24, true);
+	for (int i = 0; i < 2; i++) {
+		assert_int_equal(
+		    ctl_table_cell(table,
+			i == 0 ? PN_STR("dead") : PN_STR("蛋\033e\u0301")),
+		    0);
+		assert_int_equal(
+		    ctl_table_cell(
+			table, i == 0 ? PN_STR("dead") : PN_STR("unknown")),
+		    0);
+		assert_int_equal(
+		    ctl_table_cell(table, PN_STR("a 蛋糕店 that is long")), 0);
+	}
+	ctl_table_print(table, false, &out);
+	assert_string_equal(out.data,
+	    "\033[1mNAME\033[0m     \033[1mSTATE\033[0m    "
+	    "\033[1mREASON\033[0m\n"
+	    "dead     \033[31mdead\033[0m     a 蛋\u2026\n"
+	    "蛋\\x1be\u0301  unknown  a 蛋\u2026\n");
+	pn_buf_reset(&out);
+	/* Not even a column is left: nothing wraps. */
+	ctl_table_set_terminal(table, 9, false);
+	assert_int_equal(ctl_table_cell(table, PN_STR("exactly")), 0);
+	assert_int_equal(ctl_table_cell(table, PN_STR("s")), 0);
+	assert_int_equal(ctl_table_cell(table, PN_STR("")), 0);
+	ctl_table_print(table, false, &out);
+	assert_string_equal(out.data, "exactly  \n");
+	ctl_table_free(table);
+	pn_buf_done(&out);
+}
+
+static void
+assert_line(const struct ctl_progress *progress, int64_t elapsed_us,
+    size_t columns, const char *wanted)
+{
+	struct pn_buf out = pn_buf_init(1024);
+
+	ctl_progress_add_line(progress, elapsed_us, columns, &out);
+	assert_string_equal(out.data, wanted);
+	assert_true(out.len <= columns);
+	pn_buf_done(&out);
+}
+
+/* A bar that promises what it does not know, or that wraps, is worse than none. */
+static void
+test_ctl_print__progress_says_what_is_known(void **state)
+{
+	struct ctl_progress p = { .what = "evidence",
+		.done = 250000,
+		.total = 1000000,
+		.about = true };
+
+	(void)state;
+	assert_line(&p, 10 * PN_SECOND_US, 80,
+	    "evidence  250,000 of ~1,000,000  [#####...............]  "
+	    "25,000/s  0:30 left");
+	assert_line(&p, 10 * PN_SECOND_US, 60,
+	    "evidence  250,000 of ~1,000,000  25,000/s  0:30 left");
+	assert_line(
+	    &p, 10 * PN_SECOND_US, 40, "evidence  250,000 of ~1,000,000");
+	assert_line(&p, PN_SECOND_US, 80,
+	    "evidence  250,000 of ~1,000,000  [#####...............]");
+	p.total = 200000; /* there was more than was thought */
+	assert_line(&p, 10 * PN_SECOND_US, 80, "evidence  250,000  25,000/s");
+	p = (struct ctl_progress){ .what = "x", .done = 1, .total = 100000 };
+	assert_line(&p, 60 * PN_SECOND_US, 80,
+	    "x  1 of 100,000  [....................]");
+	p.done = 100;
+	assert_line(&p, 100 * PN_SECOND_US, 80,
+	    "x  100 of 100,000  [....................]  1/s  27:45:00 left");
+}
+
 /* "None" must not look like a time or a number: a script would take the one for
  * the other. */
 static void
@@ -211,6 +294,9 @@ main(void)
 		    test_ctl_print__text_from_outside_cannot_steer_the_terminal),
 		cmocka_unit_test(
 		    test_ctl_print__columns_stand_under_each_other),
+		cmocka_unit_test(
+		    test_ctl_print__a_terminal_gets_colours_and_whole_lines),
+		cmocka_unit_test(test_ctl_print__progress_says_what_is_known),
 		cmocka_unit_test(test_ctl_print__no_time_is_null_and_a_dash),
 		cmocka_unit_test(
 		    test_ctl_print__money_has_its_currencys_decimals),

@@ -439,6 +439,6 @@ main(void)
 		TEST(test_ingest__refusals_of_the_head_leave_a_receipt),
 	};
 
-	pn_log_configure(PN_LOG_ERR, 0);
+	pn_log_set_level(PN_LOG_ERR);
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

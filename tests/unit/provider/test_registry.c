@@ -31,6 +31,7 @@ test_registry__every_provider_is_whole(void **state)
 		assert_non_null(provider->account_close);
 		assert_non_null(provider->account_keys);
 		assert_non_null(provider->verify);
+		assert_non_null(provider->reverify);
 		assert_non_null(provider->dialect_of);
 		assert_non_null(provider->reply);
 		assert_non_null(provider->sample);

@@ -1,0 +1,160 @@
+#!/bin/bash
+# What is kept, as an operator looks at it: evidence verified again, also after
+# somebody has changed it, and the quarantine.
+set -u
+# shellcheck source=tests/integration/cmd/lib.sh
+. "$(dirname "$0")/lib.sh"
+. tests/lib/pg.sh
+. tests/lib/conf.sh
+daemon=
+finish() {
+    [ -z "$daemon" ] || kill -TERM "$daemon" 2>/dev/null
+    [ -z "$daemon" ] || wait "$daemon" 2>/dev/null
+    pg_stop
+    rm -rf "$work"
+}
+trap finish EXIT
+trap 'exit 130' INT TERM
+
+pg_start || exit 1
+make_keys
+port=$(pn_free_port)
+conf=$work/c.conf
+make_conf "$conf" '[server]' "listen = 127.0.0.1:$port" '[database]' "dsn = $PN_DSN"
+
+answers() { (exec 3<>"/dev/tcp/127.0.0.1/$port") 2>/dev/null; }
+start_daemon() {
+    local i
+    "$bin/paynotifyd" -c "$conf" 2>"$work/daemon.log" &
+    daemon=$!
+    for ((i = 0; i < 200; i++)); do
+        answers && return
+        sleep 0.1
+    done
+    wrong 'the daemon does not start'
+}
+sql() { psql -qXAt -v ON_ERROR_STOP=1 -c "$1" || wrong "SQL failed: $1"; }
+trigger() { "$ctl" trigger -c "$conf" "$@" >"$work/trigger.out" 2>&1 || wrong "trigger $*: $(<"$work/trigger.out")"; }
+verify() { run "$ctl" evidence verify -c "$conf" "$@"; }
+quarantine() { run "$ctl" quarantine "$1" -c "$conf" "${@:2}"; }
+
+test_kept__1_without_the_schema_db_migrate_is_named() {
+    verify --all; exits 1; complains 'paynotifyctl db migrate'
+    quarantine list; exits 1; complains 'paynotifyctl db migrate'
+    quarantine show 1; exits 1; complains 'paynotifyctl db migrate'
+    run "$ctl" db migrate -c "$conf"; exits 0
+    verify --all; exits 0; silent; same "$out" '0 right, 0 wrong'
+    quarantine list; exits 0; same "$out" ''; complains '^no quarantine entries yet$'
+    start_daemon
+}
+
+test_kept__2_usage_says_what_is_wanted() {
+    verify; exits 2; complains 'needs events .*--all'
+    verify --all 1; exits 2; complains 'not both'
+    quarantine list --state dead; exits 2; complains 'none of open, accepted'
+    quarantine show; exits 2; complains 'needs ID'
+    quarantine show x; exits 2; complains 'is no ID'
+    verify 4711; exits 1; complains 'no event "4711"'
+    quarantine show 4711; exits 1; complains 'no quarantine entry 4711'
+}
+
+# What the providers really said must verify, in every dialect, whatever the
+# configuration is by now.
+test_kept__3_honest_evidence_is_right() {
+    trigger --account alipay/shop1 --out-trade-no A1 payment.succeeded
+    trigger --account alipay/shop1 --out-trade-no A2 --charset GBK --duplicates 1 refund.succeeded
+    trigger --account wechat/shop1 --out-trade-no W1 payment.succeeded
+    trigger --account wechat/shop1 --out-trade-no V1 --dialect v2 payment.succeeded
+    trigger --account wechat/shop1 --out-trade-no V2 --dialect v2 refund.succeeded
+    trigger --account wechat/hmac --out-trade-no H1 payment.succeeded
+    verify --all; exits 0; silent; same "$out" '6 right, 0 wrong'
+    verify --all --json; exits 0
+    json '. == [{"right": 6, "wrong": 0, "not_verifiable": 0, "missing": 0}]'
+    verify --all --tenant hmac; exits 0; same "$out" '1 right, 0 wrong'
+    verify --since 1h; exits 0; same "$out" '6 right, 0 wrong'
+    verify --since 2099-01-01; exits 0; same "$out" '0 right, 0 wrong'
+    verify webhook:alipay:A1 1; exits 0; same "$out" '2 right, 0 wrong'
+    verify webhook:alipay:A1 nonsense; exits 1; complains 'no event "nonsense"'; same "$out" '1 right, 0 wrong'
+    # other accounts, other keys: the one on record counts
+    cat >"$work/other.conf" <<CONF
+[database]
+dsn = $PN_DSN
+[alipay other]
+app_id = 2021000000000009
+public_key = keys/stranger_public.pem
+CONF
+    chmod 600 "$work/other.conf"
+    run "$ctl" evidence verify --all -c "$work/other.conf"; exits 0
+    same "$out" '3 right, 0 wrong, 3 not verifiable without the secret that signed them'
+}
+
+# One byte of anything that counts, by whoever can write to the database.
+test_kept__4_what_was_changed_is_found() {
+    local name table set where n=0
+    while IFS='|' read -r name table set where; do
+        sql "CREATE TABLE public.saved AS TABLE paynotify.$table"
+        sql "UPDATE paynotify.$table SET $set WHERE $where"
+        verify --all --json; exits 1
+        json --arg name "$name" '(.[-1].wrong >= 1) and (.[0] | .result == "wrong" and (.reason | test($name))
+            and .received_at and .receipt_id and .provider)'
+        sql "TRUNCATE paynotify.$table; INSERT INTO paynotify.$table SELECT * FROM public.saved; DROP TABLE public.saved"
+        n=$((n + 1))
+    done <<'LIST'
+no configured public_key verifies|evidence|body = overlay(body placing '\x39' from position('total_amount=' in convert_from(body, 'LATIN1')) + 13)|provider = 'alipay' AND body LIKE '%out_trade_no=A1%'
+the signature is wrong|evidence|body = set_byte(body, length(body) - 1, 32)|provider = 'wechat' AND headers LIKE '%Wechatpay-Nonce%'
+the signature is wrong|evidence|headers = regexp_replace(headers, '(Wechatpay-Nonce: ).', '\1*')|headers LIKE '%Wechatpay-Nonce%'
+not base64|evidence|headers = regexp_replace(headers, '(Wechatpay-Signature: )', '\1*')|headers LIKE '%Wechatpay-Nonce%'
+Wechatpay-Signature is missing|evidence|headers = regexp_replace(headers, 'Wechatpay-Signature: [^\n]*\n', '')|headers LIKE '%Wechatpay-Nonce%'
+not as they are stored|evidence|headers = concat(headers, '中: x')|headers LIKE '%Wechatpay-Nonce%'
+the sign is wrong|evidence|body = overlay(body placing '\x39' from position('<total_fee>' in convert_from(body, 'LATIN1')) + 20)|body LIKE '%>V1<%' OR body LIKE '%CDATA[V1]%'
+.|evidence|key_fingerprint = (SELECT key_fingerprint FROM public.saved WHERE headers LIKE '%Nonce%' LIMIT 1)|body LIKE '%out_trade_no=A1%'
+not on record|evidence|key_fingerprint = sha256('x')|body LIKE '%out_trade_no=A1%'
+another length|evidence|key_fingerprint = 'x'|body LIKE '%out_trade_no=A1%'
+not readable|verifying_keys|pem = 'x'|pem IS NOT NULL
+another than its fingerprint|verifying_keys|pem = (SELECT pem FROM public.saved s WHERE s.fingerprint <> verifying_keys.fingerprint AND pem IS NOT NULL LIMIT 1)|pem IS NOT NULL
+no public key is on record|verifying_keys|pem = NULL|pem IS NOT NULL
+not on record|verifying_keys|fingerprint = sha256(fingerprint)|pem IS NOT NULL
+LIST
+    same $n 14
+    verify --all; exits 0; same "$out" '6 right, 0 wrong'
+    # people get a table, and the count
+    sql "UPDATE paynotify.evidence SET body = body || 'x' WHERE body LIKE '%out_trade_no=A1%'"
+    verify webhook:alipay:A1; exits 1; says '^RECEIVED +ACCOUNT +OUT_TRADE_NO +RECEIPT +RESULT +REASON$'
+    says '^20.*Z  alipay/shop1  A1 .*  wrong   sign is not base64'; says '^0 right, 1 wrong$'
+    sql "DELETE FROM paynotify.evidence WHERE body LIKE '%out_trade_no=A1%'"
+    verify webhook:alipay:A1; exits 1; says 'missing'; says '^0 right, 0 wrong, 1 not kept any more$'
+}
+
+# Many pages of it: nothing is passed over, and nothing counted twice.
+test_kept__5_many_pages_are_verified() {
+    "$ctl" trigger -c "$conf" --account wechat/shop1 --count 350 --connections 16 payment.succeeded \
+        >/dev/null || wrong 'trigger failed'
+    verify --all; exits 0; same "$out" '355 right, 0 wrong'
+    sql "UPDATE paynotify.evidence SET body = body || ' ' WHERE receipt_id IN (SELECT receipt_id FROM
+        paynotify.evidence ORDER BY receipt_id DESC LIMIT 3)"
+    verify --all --json; exits 1; json 'length == 4 and .[-1].wrong == 3 and .[-1].right == 352'
+}
+
+test_kept__6_the_quarantine_tells_why_and_what_to_do() {
+    local id
+    "$ctl" trigger -c "$conf" --account alipay/shop1 --out-trade-no A2 --amount 7777 payment.succeeded >/dev/null
+    "$ctl" trigger -c "$conf" --account wechat/shop1 --oddity wrong_mchid payment.succeeded >"$work/o" 2>&1 ||
+        : # not its success
+    quarantine list; exits 0; says '^ID +RECEIVED +ACCOUNT +STATE +OUT_TRADE_NO +SUBJECT +REASON$'
+    says '^[0-9]+ +20.*Z +alipay/shop1 +open +A2 +webhook:alipay:A2 +known key with other content$'
+    quarantine list --json; exits 0
+    json 'all(.[]; .state == "open" and (.fingerprint | length) == 64 and .reason)'
+    quarantine list --json --provider alipay --tenant shop1 --state open --since 1h; exits 0; json 'length == 1'
+    id=$(jq -s '.[0].id' <<<"$out")
+    quarantine list --json --provider alipay --limit 0 --tenant live; exits 0; same "$out" ''
+    quarantine list --tenant live; exits 0; complains 'no quarantine entries match'
+    quarantine show "$id"; exits 0; silent
+    says '^why +known key with other content$'; says '^fingerprint +[0-9a-f]{64}$'
+    says '^recorded event +seq [0-9]+ of 20.*events show evt_'; says '^what to do +the same key came before'
+    quarantine show "$id" --json; exits 0
+    json '.[0] | .events[0].amount == 7777 and (.recorded_event_id | startswith("evt_")) and .hint'
+    run "$ctl" events show -c "$conf" --json "$(jq -r .recorded_event_id <<<"$out")"; exits 0
+    json '.[0].key == "webhook:alipay:A2" and .[0].amount == 8888'
+}
+
+run_tests $(declare -F | sed -n 's/^declare -f \(test_kept__.*\)/\1/p')
