@@ -65,7 +65,8 @@ class Bench(handoff.Handoff, guard.Guard):
 
     def configure(self, port):
         subprocess.run(["bash", "-c", '. "$0"; pn_conf "$@"', self.a.conf_sh,
-                        self.a.dir, str(port), "idle_timeout = 60s"], check=True)
+                        self.a.dir, str(port), "idle_timeout = 60s",
+                        "max_connections = 8000"], check=True)
         return os.path.join(self.a.dir, "paynotifyd.conf")
 
     def migrate(self, conf):
@@ -241,6 +242,24 @@ class Bench(handoff.Handoff, guard.Guard):
         self.fact("RSS after the start", f"{before:.1f} MB")
         self.at_most(f"RSS with {IDLE_CONNECTIONS} idle connections", idle, 32, "MB")
 
+    def crowd(self):
+        """Connections that do nothing, or send a byte a second."""
+        path = self.good()
+        p50 = {False: [], True: []}
+        for _ in range(self.a.runs):
+            for crowded in (False, True):
+                with self.daemon() as server:
+                    held = measure.Crowd(server.port) if crowded else None
+                    p50[crowded].append(measure.load(
+                        self.load_program, path, server.port, connections=1,
+                        seconds=3, warmup=200)["p50_ms"])
+                    if held and held.leave() > 0:
+                        raise RuntimeError("some of the crowd were closed")
+        alone, amid = self.median(p50[False]), self.median(p50[True])
+        self.fact("p50 alone / beside the crowd", f"{alone:.2f} / {amid:.2f} ms")
+        self.at_most("a lone request beside 4000 idle and 1000 slow clients, p50",
+                     amid / alone, 1.25, "x")
+
     def start(self):
         request = measure.first_request(self.good())
         took = []
@@ -282,7 +301,7 @@ class Bench(handoff.Handoff, guard.Guard):
         return "\n".join(out) + "\n"
 
 
-STAGES = ("throughput", "added", "archive", "lone", "memory", "start",
+STAGES = ("throughput", "added", "archive", "lone", "memory", "crowd", "start",
           *handoff.STAGES, *guard.STAGES)
 
 

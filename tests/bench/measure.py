@@ -8,6 +8,7 @@ import resource
 import signal
 import socket
 import subprocess
+import sys
 import time
 
 HERE = os.path.dirname(os.path.abspath(__file__))
@@ -185,3 +186,19 @@ def idle_connections(port, request, count):
             raise RuntimeError("an idle connection was not answered")
         held.append(s)
     return held
+
+
+class Crowd:
+    """4000 idle and 1000 slow clients, as of tests/lib/crowd.py."""
+
+    def __init__(self, port):
+        self.process = subprocess.Popen(
+            [sys.executable, "-B", os.path.join(HERE, "../lib/crowd.py"), str(port),
+             "4000", "500", "500"],
+            text=True, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+        if self.process.stdout.readline() != "ready\n":
+            raise RuntimeError("no crowd")
+
+    def leave(self):
+        """How many the server has closed."""
+        return int(self.process.communicate()[0])

@@ -5,7 +5,7 @@
 #   tests/bench/run.sh [--build DIR] [--runs N] [--seconds S] [--write]
 #                      [--only STAGE...]
 #
-# Stages: throughput added archive lone memory start (see bench.py), pull push
+# Stages: throughput added archive lone memory crowd start (see bench.py), pull push
 # latency receiving (see handoff.py), guard (see guard.py). --write makes
 # tests/bench/RESULTS.md anew.
 set -euo pipefail

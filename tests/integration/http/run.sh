@@ -17,5 +17,6 @@ cd "$here"
 if [ $# -gt 0 ]; then
     python3 -m unittest "$@"
 else
-    python3 -m unittest -v test_replies test_limits test_peers test_life test_sockets
+    python3 -m unittest -v test_replies test_limits test_peers test_caps test_crowd test_life \
+        test_sockets
 fi

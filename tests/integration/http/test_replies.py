@@ -262,13 +262,13 @@ class Framing(Case):
             self.assertEqual(self.receipt(peer), ["malformed", str(status), *expected])
         for peer, data, expected in (
                 ("192.0.2.4", raw(ALIPAY, {"X-Forwarded-For": "192.0.2.4"}, b"x" * 9999),
-                 ["malformed", "413", "9999", "0"]),
+                 ["malformed", "413", "9999", "16"]),
                 ("192.0.2.5", self.chunked({"X-Forwarded-For": "192.0.2.5"}, b"x" * 9999, 500),
                  ["malformed", "413", "9999", "2048"]),
                 ("192.0.2.6", raw(ALIPAY, {**forged, "X-Forwarded-For": "192.0.2.6"}, body),
                  ["bad_signature", "401", str(len(body)), "2048"]),
                 ("192.0.2.7", raw(ALIPAY, {"X-Forwarded-For": "192.0.2.7"}, b"xyz",
-                                  method="PUT"), ["malformed", "405", "3", "0"])):
+                                  method="PUT"), ["malformed", "405", "3", "3"])):
             with self.daemon.connect() as c:
                 self.expect(c.ask(data), int(expected[1]))
             self.assertEqual(self.receipt(peer), expected)
