@@ -126,7 +126,8 @@ AS $$
 SELECT pg_logical_emit_message(true, 'paynotify', '')
 $$;
 
--- Claims a key, for guard_claim and guard_claim_many, whose settings it needs.
+-- Claims a key, for guard_claim and guard_claim_many. Needs the settings of the
+-- former, or of the session of those who call the latter.
 CREATE FUNCTION paynotify.guard_claim_one(tenant text, route text, key text,
 	request_hash bytea, lease interval, ttl interval, unknown text,
 	after_expiry text, attempts_max integer, claim_token uuid)

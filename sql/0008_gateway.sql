@@ -1,6 +1,9 @@
 -- The gateway's claims and settlements, many in a statement. The rules are those
 -- of 0007. Elements should come in (tenant, route, key) order: locks are taken
 -- as they come, and two statements that take them in one order do not deadlock.
+-- How they are planned is set by the session that calls them (claims_session.sql
+-- of the daemon), not here: seven settings a call are half of what a lone key
+-- costs.
 
 -- Claims keys, one an element, each as guard_claim() does. place counts from 1.
 -- What is new goes in with one statement, what is settled is only read, and only
@@ -14,11 +17,6 @@ RETURNS TABLE (place bigint, outcome text, attempt integer,
 	expires_at timestamptz, retry_at timestamptz, reason text)
 LANGUAGE plpgsql SECURITY DEFINER
 SET search_path = pg_catalog, pg_temp
-SET plan_cache_mode = force_generic_plan
-SET enable_seqscan = off
-SET enable_hashjoin = off
-SET enable_mergejoin = off
-SET jit = off
 AS $$
 #variable_conflict use_column
 DECLARE
@@ -129,27 +127,17 @@ BEGIN
 END
 $$;
 
--- Settles leases. act: "complete" (this is the answer); "free", "again", "aside"
--- (released, retry, hold of guard_release()); "doubt" (whether the work was done
--- is not known: nobody is at work any more, and the lease runs out); "renew" (for
--- so much longer from now). sent_again: it may have been committed already.
--- Returns the places, from 1, of those whose lease was lost: nothing was done
--- about them.
-CREATE FUNCTION paynotify.guard_settle(tenants text[], routes text[],
+-- The rest of guard_settle, of which it returns what that does: all that is not
+-- completed by it, at that instant.
+CREATE FUNCTION paynotify.guard_settle_rest(tenants text[], routes text[],
 	keys text[], tokens uuid[], acts text[], statuses integer[],
-	headers text[], bodies bytea[], reasons text[], leases interval[],
-	sent_again boolean[]) RETURNS SETOF bigint
-LANGUAGE plpgsql SECURITY DEFINER
-SET search_path = pg_catalog, pg_temp
-SET plan_cache_mode = force_generic_plan
-SET enable_seqscan = off
-SET enable_hashjoin = off
-SET enable_mergejoin = off
-SET jit = off
+	reasons text[], leases interval[], sent_again boolean[],
+	instant timestamptz) RETURNS SETOF bigint
+LANGUAGE plpgsql
 AS $$
 #variable_conflict use_column
 DECLARE
-	done bigint[] := '{}';
+	done bigint[];
 	more bigint[];
 BEGIN
 	IF EXISTS (SELECT FROM unnest(acts, statuses, leases)
@@ -164,6 +152,18 @@ BEGIN
 			'than 0'
 		USING ERRCODE = '22023';
 	END IF;
+	-- Of a key that is there twice one was.
+	done := ARRAY(
+		SELECT DISTINCT ON (u.tenant, u.route, u.key) u.place
+		FROM unnest(tenants, routes, keys, tokens, acts)
+			WITH ORDINALITY
+			u (tenant, route, key, token, act, place)
+		JOIN paynotify.idempotency_keys i
+			ON i.tenant = u.tenant AND i.request_path = u.route
+				AND i.key = u.key
+		WHERE u.act = 'complete' AND i.state = 'COMPLETED'
+			AND i.settled_by = u.token AND i.completed_at = instant
+		ORDER BY u.tenant, u.route, u.key, u.place);
 	IF 'free' = ANY (acts) THEN
 		WITH gone AS (
 			DELETE FROM paynotify.idempotency_keys i
@@ -183,11 +183,8 @@ BEGIN
 	END IF;
 	WITH changed AS (
 		UPDATE paynotify.idempotency_keys i
-		SET state = CASE u.act WHEN 'complete' THEN 'COMPLETED'
-				WHEN 'aside' THEN 'FAILED'
+		SET state = CASE u.act WHEN 'aside' THEN 'FAILED'
 				ELSE 'PROCESSING' END::paynotify.key_state,
-			completed_at = CASE u.act WHEN 'complete'
-				THEN clock_timestamp() END,
 			lease_token = CASE WHEN u.act IN ('renew', 'doubt')
 				THEN u.token END,
 			lease_expires_at = CASE u.act WHEN 'renew'
@@ -195,37 +192,27 @@ BEGIN
 				WHEN 'doubt' THEN i.lease_expires_at END,
 			settled_by = CASE u.act WHEN 'renew' THEN i.settled_by
 				ELSE u.token END,
-			response_status = CASE u.act WHEN 'complete'
-				THEN u.status END,
-			response_headers = CASE u.act WHEN 'complete'
-				THEN u.headers END,
-			response_body = CASE u.act WHEN 'complete'
-				THEN u.body END,
-			reason = CASE u.act WHEN 'complete' THEN NULL
-				WHEN 'renew' THEN i.reason
+			reason = CASE u.act WHEN 'renew' THEN i.reason
 				ELSE coalesce(u.reason, CASE u.act
 					WHEN 'free' THEN 'released'
 					WHEN 'again' THEN 'retry'
 					WHEN 'doubt' THEN 'not known'
 					ELSE 'hold' END) END
-		FROM unnest(tenants, routes, keys, tokens, acts, statuses,
-			headers, bodies, reasons, leases) WITH ORDINALITY
-			u (tenant, route, key, token, act, status, headers,
-				body, reason, lease, place)
-		WHERE i.tenant = u.tenant AND i.request_path = u.route
-			AND i.key = u.key AND i.state = 'PROCESSING'
-			AND i.lease_token = u.token
+		FROM unnest(tenants, routes, keys, tokens, acts, reasons,
+			leases) WITH ORDINALITY
+			u (tenant, route, key, token, act, reason, lease, place)
+		WHERE u.act <> 'complete' AND i.tenant = u.tenant
+			AND i.request_path = u.route AND i.key = u.key
+			AND i.state = 'PROCESSING' AND i.lease_token = u.token
 			AND i.lease_expires_at > clock_timestamp()
 		RETURNING u.place
 	)
 	SELECT array_agg(c.place) INTO more FROM changed c;
 	done := done || more;
-	IF cardinality(done) = cardinality(tokens) THEN
-		RETURN;
-	END IF;
 	-- Of what was sent before: it went through then. What is free has left
 	-- no trace, and nobody has it.
-	IF true = ANY (sent_again) THEN
+	IF cardinality(done) < cardinality(tokens)
+		AND true = ANY (sent_again) THEN
 		SELECT array_agg(u.place) INTO more
 		FROM unnest(tenants, routes, keys, tokens, acts, sent_again)
 			WITH ORDINALITY
@@ -242,6 +229,47 @@ BEGIN
 	RETURN QUERY
 	SELECT u.place FROM unnest(tokens) WITH ORDINALITY u (token, place)
 	WHERE u.place <> ALL (done);
+END
+$$;
+
+-- Settles leases. act: "complete" (this is the answer); "free", "again", "aside"
+-- (released, retry, hold of guard_release()); "doubt" (whether the work was done
+-- is not known: nobody is at work any more, and the lease runs out); "renew" (for
+-- so much longer from now). sent_again: it may have been committed already.
+-- Returns the places, from 1, of those whose lease was lost: nothing was done
+-- about them. Most often all are "complete" and held, which costs one UPDATE.
+CREATE FUNCTION paynotify.guard_settle(tenants text[], routes text[],
+	keys text[], tokens uuid[], acts text[], statuses integer[],
+	headers text[], bodies bytea[], reasons text[], leases interval[],
+	sent_again boolean[]) RETURNS SETOF bigint
+LANGUAGE plpgsql SECURITY DEFINER
+SET search_path = pg_catalog, pg_temp
+AS $$
+#variable_conflict use_column
+DECLARE
+	instant timestamptz := clock_timestamp();
+	completed bigint;
+BEGIN
+	UPDATE paynotify.idempotency_keys i
+	SET state = 'COMPLETED', completed_at = instant, lease_token = NULL,
+		lease_expires_at = NULL, settled_by = u.token, reason = NULL,
+		response_status = u.status, response_headers = u.headers,
+		response_body = u.body
+	FROM unnest(tenants, routes, keys, tokens, acts, statuses, headers,
+		bodies) u (tenant, route, key, token, act, status, headers,
+			body)
+	WHERE u.act = 'complete' AND u.status BETWEEN 100 AND 599
+		AND i.tenant = u.tenant AND i.request_path = u.route
+		AND i.key = u.key AND i.state = 'PROCESSING'
+		AND i.lease_token = u.token
+		AND i.lease_expires_at > clock_timestamp();
+	GET DIAGNOSTICS completed = ROW_COUNT;
+	IF completed < cardinality(tokens) THEN
+		RETURN QUERY
+		SELECT paynotify.guard_settle_rest(tenants, routes, keys,
+			tokens, acts, statuses, reasons, leases, sent_again,
+			instant);
+	END IF;
 END
 $$;
 
