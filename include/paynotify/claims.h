@@ -72,8 +72,9 @@ enum pn_claim_found {
 	PN_CLAIM_FAILED,      /* set aside, see reason */
 	PN_CLAIM_EXPIRED,     /* it was used, and its time is over */
 	PN_CLAIM_UNAVAILABLE, /* the database did not say within commit_timeout.
-			     * Maybe the key is ours all the same, and then
-			     * nobody has it until the lease ends */
+			     * Maybe the key is ours all the same: see
+			     * may_be_ours. Nobody has it then until the
+			     * lease ends, or it is claimed once more */
 	PN_CLAIM_FOUND_COUNT
 };
 
@@ -91,13 +92,14 @@ struct pn_claim {
 
 	/* Set before done(); the texts are valid during done() only. */
 	enum pn_claim_found found;
+	bool may_be_ours;      /* of UNAVAILABLE: claim under the same token */
 	int attempt;           /* of RUN, REPLAY, BUSY, FAILED */
 	int status;            /* of REPLAY: HTTP */
 	struct pn_str headers; /* of REPLAY: "Name: value LF" lines */
 	struct pn_str body;    /* of REPLAY */
 	int64_t expires_at_us; /* of RUN, REPLAY: end of the key's life */
 	/* Of BUSY: how much longer its lease lasts, or 1 s where a transaction
-	 * that is open has the key. Of RUN: ours. */
+	 * that is open has the key. Of RUN: ours, what is left of it. */
 	int64_t retry_after_us;
 	struct pn_str reason; /* of FAILED; of BUSY if nobody is at work any
 			       * more, and the lease runs out */

@@ -334,6 +334,7 @@ join(struct pn_guard *guard, struct pn_guard_job *job,
 		refuse(job, PN_PROBLEM_MEMORY, after);
 		return;
 	}
+	pn_doubts_take(&guard->doubts, f, now_us);
 	link_in(f);
 	pn_jobs_add(&f->jobs, job);
 	pn_flight_claim(f, now_us);
@@ -437,6 +438,9 @@ judge(struct pn_flight *f, const struct pn_claim *claim, int64_t now_us,
 	case PN_CLAIM_BUSY: wait(f, claim, now_us, after); return;
 	case PN_CLAIM_REPLAY: replay(f, claim); break;
 	default:
+		if (claim->may_be_ours ||
+		    (f->in_doubt && claim->found == PN_CLAIM_UNAVAILABLE))
+			pn_doubts_put(&f->guard->doubts, f);
 		f->problem = problems[claim->found];
 		(void)snprintf(f->reason, sizeof(f->reason), PN_STR_FMT,
 		    PN_STR_ARG(claim->reason));

@@ -13,6 +13,7 @@
 #include <pthread.h>
 
 #include "paynotify/client.h"
+#include "paynotify/limits.h"
 #include "paynotify/log.h"
 
 #include "guard_internal.h"
@@ -60,8 +61,9 @@ struct pn_flight {
 	struct pn_jobs jobs;
 
 	struct pn_claim claim;
-	bool judged; /* a claim has said what it found */
-	bool noted;  /* the key was settled while a claim was under way */
+	bool in_doubt; /* one before it may have been committed; doubt.c */
+	bool judged;   /* a claim has said what it found */
+	bool noted;    /* the key was settled while a claim was under way */
 	int64_t look_at_us;    /* WAITING: when to claim again */
 	int64_t busy_until_us; /* the lease of who has it, as far as is known */
 
@@ -91,6 +93,19 @@ struct pn_room {
 	struct pn_flight *first, **end; /* QUEUED */
 };
 
+/* Tokens of claims that may have been committed unseen; doubt.c. */
+struct pn_doubt {
+	unsigned char digest[PN_CLAIM_DIGEST_BYTES];
+	unsigned char hash[PN_SHA256_BYTES];
+	unsigned char token[PN_LEASE_TOKEN_BYTES];
+	int64_t until_us; /* 0: taken, or none */
+};
+struct pn_doubts {
+	struct pn_doubt ring[PN_BATCH_EVENTS_MAX];
+	size_t next;
+	int64_t until_us; /* the last one's */
+};
+
 enum { PN_FLIGHT_BUCKETS = 4096 };
 
 struct pn_guard {
@@ -107,6 +122,7 @@ struct pn_guard {
 	struct pn_flight *first; /* of all */
 	size_t flight_count;
 	struct pn_memory memory;
+	struct pn_doubts doubts;
 	bool stopping; /* nothing is claimed or sent any more */
 	int64_t stop_at_us;
 	bool ending; /* the tick thread ends */
@@ -138,6 +154,11 @@ void pn_flight_noted(const unsigned char *digest, void *payload);
 void pn_flight_claim(struct pn_flight *flight, int64_t now_us);
 /* Its result, for replays; unless it may just have been forgotten. */
 void pn_flight_remember(struct pn_flight *flight);
+/* doubt.c. Keeps the token of its claim; gives it that of an equal one before
+ * it, if there is one. */
+void pn_doubts_put(struct pn_doubts *doubts, const struct pn_flight *flight);
+void pn_doubts_take(
+    struct pn_doubts *doubts, struct pn_flight *flight, int64_t now_us);
 /* lease.c. Tells the database act, then ends the flight. */
 void pn_flight_settle(
     struct pn_flight *flight, enum pn_settle_act act, int64_t now_us);

@@ -116,7 +116,8 @@ pn_flight_run(struct pn_flight *flight, int64_t now_us)
 	struct pn_room *room = pn_flight_room(flight);
 
 	flight->held_since_us = now_us;
-	flight->renew_at_us = now_us + flight->route->conf->lease_us / 3;
+	/* Of a claim that was sent again some of the lease may be over. */
+	flight->renew_at_us = now_us + flight->claim.retry_after_us / 3;
 	if (flight->guard->stopping || flight->jobs.first == NULL) {
 		free_key(flight, PN_PROBLEM_STOPPING, now_us);
 	} else if (room->running < flight->route->conf->max_in_flight) {

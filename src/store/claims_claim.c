@@ -146,6 +146,7 @@ fill(struct pn_claim *claim, const PGresult *result, int row)
 		found++;
 	assert(found < PN_CLAIM_UNAVAILABLE);
 	claim->found = (enum pn_claim_found)found;
+	claim->may_be_ours = false;
 	claim->attempt = (int)int_of(result, row, C_ATTEMPT);
 	claim->status = (int)int_of(result, row, C_STATUS);
 	claim->headers = text_of(result, row, C_HEADERS);
@@ -195,6 +196,7 @@ give_up(struct pn_claims_item *item)
 	struct pn_claim *claim = claim_of(item);
 
 	claim->found = PN_CLAIM_UNAVAILABLE;
+	claim->may_be_ours = item->sent_again;
 	claim->done(claim);
 }
 
@@ -204,6 +206,7 @@ held(struct pn_claims_item *item)
 	struct pn_claim *claim = claim_of(item);
 
 	claim->found = PN_CLAIM_BUSY;
+	claim->may_be_ours = false;
 	claim->attempt = 0; /* not known */
 	claim->retry_after_us = HELD_RETRY_US;
 	claim->done(claim);

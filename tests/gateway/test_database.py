@@ -92,6 +92,24 @@ class Short(DatabaseCase):
 
     server = "commit_timeout = 500ms"
 
+    def standby(self, what):
+        self.sql(f"ALTER SYSTEM {what}")
+        self.sql("SELECT pg_reload_conf()")
+
+    def claim_waits(self):
+        """A claim that is stored and waits for a standby: key, client. False:
+        the server has not heard of it yet, and the request went through."""
+        key = self.key()
+        client = self.begin(key)
+        eventually(lambda: self.upstream.seen(key) or self.sql(
+            "SELECT 1 FROM pg_stat_activity WHERE application_name = %s"
+            " AND wait_event = 'SyncRep'", self.daemon.name),
+            "it is claimed")
+        if not self.upstream.seen(key):
+            return key, client
+        client.close()
+        return False
+
     def test_gateway__without_the_database_nothing_goes_upstream(self):
         """503 and when to come again; a key cannot be looked up. When it is
         back, it runs as the first."""
@@ -136,6 +154,23 @@ class Short(DatabaseCase):
         self.end_lease(key)
         self.settled_once(key)
         self.assertEqual(self.attempts(key), [1, 2])
+
+    def test_gateway__a_claim_lost_in_the_commit_is_the_retrys(self):
+        """Committed, and the server killed before it says so: 503. The
+        retry would be told for the whole lease that somebody is at work."""
+        self.made(self.ask(self.key()))
+        self.standby("SET synchronous_standby_names = 'nobody'")
+        self.addCleanup(self.standby, "RESET synchronous_standby_names")
+        key, client = eventually(self.claim_waits, "a claim waits")
+        self.kill()
+        self.problem(client.read(), "database", 503, again=True)
+        client.close()
+        self.resume()
+        self.standby("RESET synchronous_standby_names")
+        self.assertEqual(self.state(key), "PROCESSING")
+        eventually(lambda: self.ask(self.key()).status == 201, "it is back")
+        self.settled_once(key)
+        self.assertEqual(self.attempts(key), [1])
 
     def test_gateway__a_claim_that_is_late_sends_nothing(self):
         """The database hangs longer than anybody waits, and then says that
