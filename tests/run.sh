@@ -74,7 +74,16 @@ stage_guard() {
     return "$status"
 }
 stage_examples() { bash tests/examples/run.sh build/release; }
-stage_e2e() { bash tests/e2e/run.sh build/release; }
+stage_e2e() {
+    # Two clusters, and tests that wait more than they compute.
+    local proxy status=0
+    bash tests/proxy/run.sh build/release >"$logs/proxy.log" 2>&1 &
+    proxy=$!
+    bash tests/e2e/run.sh build/release || status=1
+    wait "$proxy" || status=1
+    cat "$logs/proxy.log"
+    return "$status"
+}
 stage_crash() { bash tests/fault/run.sh build/release; }
 stage_asan() {
     # Everything again that is C: what is out of bounds, leaked or undefined.

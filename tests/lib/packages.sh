@@ -2,6 +2,8 @@
 #
 #   packages_need PACKAGE...    returns 1 and names them when it cannot
 #   packages_want PACKAGE...    the same, but says so and goes on
+#   packages_unpack DIR PACKAGE...  what is in them, into DIR, without installing
+#                   them: no service starts, and nobody needs to be root
 #   packages_node               a node >= 18 with npm: the one that is there,
 #                               else Debian's
 
@@ -50,6 +52,23 @@ packages_need() {
 
 packages_want() {
     packages_need "$@" || echo "going on without: $*" >&2
+}
+
+packages_unpack() {
+    local into=$1 dir p
+    shift
+    dir=$(mktemp -d)
+    (
+        cd "$dir" || exit 1
+        apt-get -qq download "$@" >/dev/null 2>&1 </dev/null || {
+            # The lists of packages may be old, or missing.
+            if [ "$(id -u)" = 0 ]; then apt-get -qq update; else sudo -n apt-get -qq update; fi
+            apt-get -qq download "$@" 2>&1 </dev/null
+        } || exit 1
+        mkdir -p "$into"
+        for p in *.deb; do dpkg-deb -x "$p" "$into" || exit 1; done
+    ) || { echo "cannot unpack: $*" >&2; rm -rf "$dir"; return 1; }
+    rm -rf "$dir"
 }
 
 packages_node() {

@@ -5,7 +5,8 @@
 //   {"provider":"wechat","plain":{...},"type":"TRANSACTION.SUCCESS"}
 //
 // "forge": true signs something else; "key": "other" encrypts with a key that
-// the daemon has not; "age": seconds takes that much off the time.
+// the daemon has not; "age": seconds takes that much off the time; "bytes": true
+// takes each character of the fields as a byte (of another charset than UTF-8).
 import crypto from 'node:crypto';
 import fs from 'node:fs';
 import path from 'node:path';
@@ -25,16 +26,20 @@ for (const [name, key] of [['alipay.pem', alipay], ['wechat.pem', wechat]]) {
 }
 write('apiv3.txt', apiv3);
 
-const form = (s) => encodeURIComponent(s).replace(/%20/g, '+')
-  .replace(/[!'()~]/g, (c) => '%' + c.charCodeAt(0).toString(16).toUpperCase());
+const form = (s, encoding) => [...Buffer.from(s, encoding)].map((b) => {
+  const c = String.fromCharCode(b);
+  if (/[A-Za-z0-9_.*-]/.test(c)) return c;
+  return c === ' ' ? '+' : '%' + b.toString(16).toUpperCase().padStart(2, '0');
+}).join('');
 
-function signAlipay({ fields, forge }) {
+function signAlipay({ fields, forge, bytes }) {
+  const encoding = bytes ? 'latin1' : 'utf8';
   const content = Object.keys(fields).sort()
     .map((k) => `${k}=${fields[k]}`).join('&');
-  const sign = crypto.sign('sha256', Buffer.from(content + (forge ? 'x' : '')),
+  const sign = crypto.sign('sha256', Buffer.from(content + (forge ? 'x' : ''), encoding),
     alipay.privateKey).toString('base64');
   const all = { ...fields, sign_type: 'RSA2', sign };
-  const body = Object.keys(all).map((k) => `${k}=${form(all[k])}`).join('&');
+  const body = Object.keys(all).map((k) => `${k}=${form(all[k], encoding)}`).join('&');
   return {
     headers: { 'Content-Type': 'application/x-www-form-urlencoded; charset=utf-8' },
     body: Buffer.from(body).toString('base64'),
