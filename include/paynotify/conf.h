@@ -4,7 +4,8 @@
  * the daemon starts. Files that options name (keys, secrets) are read here,
  * permissions checked; what is in them is parsed by the provider.
  *
- * A loaded configuration is immutable; any thread may read it.
+ * A loaded configuration is immutable; any thread may read it. It is counted: a
+ * reload has two of them, until nothing needs the old one any more.
  */
 #ifndef PN_CONF_H
 #define PN_CONF_H
@@ -160,6 +161,7 @@ struct pn_conf {
 	struct pn_conf_guard_route *guard_routes; /* sorted by name */
 	size_t guard_route_count;
 	const char *warnings; /* with file:line, one a line; NULL: none */
+	_Atomic unsigned references_more; /* beyond the first */
 };
 
 /* Loads path and what it includes. 0; -EINVAL (or the errno of the file) with
@@ -171,8 +173,11 @@ struct pn_conf {
  * log. */
 int pn_conf_load(const char *path, const char *only_account,
     struct pn_conf **ret_conf, struct pn_error *ret_error) PN_MUSTCHECK;
-void pn_conf_free(struct pn_conf *conf);
-void pn_conf_freep(struct pn_conf **conf);
+/* Any thread. */
+struct pn_conf *pn_conf_ref(struct pn_conf *conf);
+/* The last one frees it. NULL is fine. */
+void pn_conf_unref(struct pn_conf *conf);
+void pn_conf_unrefp(struct pn_conf **conf);
 
 /* NULL when there is none. */
 const struct pn_conf_account *pn_conf_account_find(
@@ -182,19 +187,5 @@ const struct pn_conf_account *pn_conf_account_find(
  * empty address (unix socket) is in every list that is not empty. */
 bool
 pn_conf_cidrs_match(const struct pn_conf_cidrs *cidrs, struct pn_str address);
-
-/* The option table, for the sample file, the man page and its test. */
-struct pn_conf_option_doc {
-	const char *section; /* "server", "alipay", "guard NAME", ... */
-	const char *key;
-	const char *type;          /* "duration", "file", ... */
-	const char *default_value; /* NULL: none, or several */
-	/* Of a list that has several, NULL-terminated; else NULL. */
-	const char *const *default_values;
-	bool repeatable, required;
-	const char *doc;
-};
-size_t pn_conf_option_count(void);
-struct pn_conf_option_doc pn_conf_option_doc(size_t index);
 
 #endif

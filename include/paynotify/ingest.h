@@ -16,27 +16,48 @@
 #include "paynotify/request.h"
 #include "paynotify/store.h"
 
+/* -- accounts -------------------------------------------------------------- */
+
+/* All accounts of one configuration, their keys parsed once. Immutable and
+ * counted; any thread. */
+struct pn_accounts;
+
+/* Keeps a reference to conf, as the caller keeps its own. Errors carry
+ * file:line; -ENOMEM. One reference is the caller's. */
+int pn_accounts_open(struct pn_conf *conf, struct pn_accounts **ret_accounts,
+    struct pn_error *ret_error) PN_MUSTCHECK;
+struct pn_accounts *pn_accounts_ref(struct pn_accounts *accounts);
+/* The last one closes them. NULL is fine. */
+void pn_accounts_unref(struct pn_accounts *accounts);
+/* The keys of them all, for the store; in the accounts' memory. */
+const struct pn_store_key *
+pn_accounts_keys(const struct pn_accounts *accounts, size_t *ret_count);
+
+/* -- the pipeline ---------------------------------------------------------- */
+
 struct pn_ingest;
 
-/* Opens every account of conf (keys parsed once). Borrows both. Errors carry
- * file:line; used by `config check` and --check with store NULL. */
-int pn_ingest_open(const struct pn_conf *conf, struct pn_ingest **ret_ingest,
+/* Serves these accounts: keeps a reference of its own. -ENOMEM. */
+int pn_ingest_open(struct pn_accounts *accounts, struct pn_ingest **ret_ingest,
     struct pn_error *ret_error) PN_MUSTCHECK;
+/* Routes that are held outlive it. NULL is fine. */
 void pn_ingest_close(struct pn_ingest *ingest);
-/* The keys of all accounts, for pn_store_options; in the ingest's memory. */
-const struct pn_store_key *
-pn_ingest_keys(const struct pn_ingest *ingest, size_t *ret_count);
+/* Serves other accounts from now on (with a reference of its own); requests that
+ * have a route end with those they have. Any thread. */
+void pn_ingest_exchange(struct pn_ingest *ingest, struct pn_accounts *accounts);
 void pn_ingest_set_store(struct pn_ingest *ingest, struct pn_store *store);
 /* How an outcome is answered, for the receipts of what is refused: the table is
  * the http layer's. Before the first request. */
 void pn_ingest_set_statuses(
     struct pn_ingest *ingest, unsigned (*status_of)(enum pn_outcome outcome));
 
-struct pn_route; /* an account of this ingest */
+struct pn_route; /* an account, and a reference to those it belongs to */
 
-/* "/notify/alipay/shop1" -> its route; NULL: 404. Query strings are ignored. */
+/* "/notify/alipay/shop1" -> its route, for pn_route_unref(); NULL: 404. Query
+ * strings are ignored. */
 const struct pn_route *
-pn_ingest_route(const struct pn_ingest *ingest, struct pn_str path);
+pn_ingest_route(struct pn_ingest *ingest, struct pn_str path) PN_MUSTCHECK;
+void pn_route_unref(const struct pn_route *route); /* NULL is fine */
 
 /* Whether the account takes notifications from there ([alipay] allow). An empty
  * peer is one whose address is not known. Pure. */
@@ -55,8 +76,8 @@ enum pn_ingest_refusal {
 };
 
 /*
- * One request in the pipeline. The caller fills the upper part; arena, request
- * and job must live until release(). done() is called exactly once, maybe
+ * One request in the pipeline. The caller fills the upper part; arena, request,
+ * route and job must live until release(). done() is called exactly once, maybe
  * before pn_ingest_submit returns, maybe from a store thread; it gets the
  * outcome and the rendered reply (in the arena). release() comes after done(),
  * exactly once, when nothing will touch the job again.

@@ -36,15 +36,14 @@ add_json(struct pn_buf *out, const struct pn_conf *conf, const char *error)
 int
 ctl_config_check(struct ctl *ctl)
 {
-	PN_CLEANUP(pn_conf_freep) struct pn_conf *conf = NULL;
+	PN_CLEANUP(pn_conf_unrefp) struct pn_conf *conf = NULL;
 	PN_CLEANUP(pn_buf_done)
 	struct pn_buf out = pn_buf_init(CTL_OUTPUT_BYTES_MAX);
 	struct pn_error error = { .text = "" };
-	struct pn_ingest *ingest = NULL;
-	int r = cmd_load(ctl->args.config, &conf, &ingest, &error);
+	struct pn_accounts *accounts = NULL;
+	int r = cmd_load(ctl->args.config, &conf, &accounts, &error);
 
-	if (r == 0)
-		pn_ingest_close(ingest);
+	pn_accounts_unref(accounts);
 	if (ctl->args.json)
 		add_json(&out, conf, error.text);
 	else if (r == 0)

@@ -98,7 +98,7 @@ ctl_target_of_listen(const char *listen, struct ctl_target *ret_target,
 int
 ctl_target_find(const struct ctl *ctl, struct ctl_target *ret_target)
 {
-	PN_CLEANUP(pn_conf_freep) struct pn_conf *whole = NULL;
+	PN_CLEANUP(pn_conf_unrefp) struct pn_conf *whole = NULL;
 	struct pn_error error = { .text = "" };
 
 	if (ctl->args.to != NULL) {

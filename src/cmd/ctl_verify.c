@@ -33,7 +33,7 @@ malformed(struct pn_notification *ret_notification, const char *reason)
 static bool
 is_over_max_body(const struct ctl *ctl, size_t body_bytes)
 {
-	PN_CLEANUP(pn_conf_freep) struct pn_conf *whole = NULL;
+	PN_CLEANUP(pn_conf_unrefp) struct pn_conf *whole = NULL;
 
 	if ((int64_t)body_bytes <= ctl->conf->server.max_body_bytes)
 		return false;

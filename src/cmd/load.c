@@ -61,9 +61,9 @@ cmd_check_database(const struct pn_conf *conf, struct pn_error *ret_error)
 
 int
 cmd_load(const char *path, struct pn_conf **ret_conf,
-    struct pn_ingest **ret_ingest, struct pn_error *ret_error)
+    struct pn_accounts **ret_accounts, struct pn_error *ret_error)
 {
-	PN_CLEANUP(pn_conf_freep) struct pn_conf *conf = NULL;
+	PN_CLEANUP(pn_conf_unrefp) struct pn_conf *conf = NULL;
 	int r = pn_conf_load(path, NULL, &conf, ret_error);
 
 	if (r == 0)
@@ -79,7 +79,7 @@ cmd_load(const char *path, struct pn_conf **ret_conf,
 	if (r == 0)
 		r = pn_deliver_check(conf, ret_error);
 	if (r == 0)
-		r = pn_ingest_open(conf, ret_ingest, ret_error);
+		r = pn_accounts_open(conf, ret_accounts, ret_error);
 	if (r < 0)
 		return r;
 	*ret_conf = conf;

@@ -12,7 +12,7 @@
  * addresses, connection strings, keys. On failure nothing is handed out;
  * -ENOMEM, or another with file:line in the text. */
 int cmd_load(const char *path, struct pn_conf **ret_conf,
-    struct pn_ingest **ret_ingest, struct pn_error *ret_error) PN_MUSTCHECK;
+    struct pn_accounts **ret_accounts, struct pn_error *ret_error) PN_MUSTCHECK;
 /* The connection strings alone, for commands that need no key. */
 int cmd_check_database(
     const struct pn_conf *conf, struct pn_error *ret_error) PN_MUSTCHECK;

@@ -161,7 +161,7 @@ close_needs(struct ctl *ctl)
 		pn_query_close(ctl->query);
 	if (ctl->provider_account != NULL)
 		ctl->provider->account_close(ctl->provider_account);
-	pn_conf_free(ctl->conf);
+	pn_conf_unref(ctl->conf);
 }
 
 static int

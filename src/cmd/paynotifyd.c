@@ -224,7 +224,8 @@ run(const struct arguments *arguments)
 	int r, status = EXIT_OK;
 
 	block_signals(&signals);
-	r = cmd_load(arguments->config, &program.conf, &program.ingest, &error);
+	r = cmd_load(
+	    arguments->config, &program.conf, &program.accounts, &error);
 	if (r < 0) {
 		(void)fprintf(stderr, "%s\n", error.text);
 		status = r == -ENOMEM ? EXIT_REFUSED : EXIT_BAD_CONFIG;

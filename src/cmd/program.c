@@ -60,11 +60,10 @@ open_store(struct program *program, struct pn_error *ret_error)
 		.receipts_us = conf->retention.receipts_us,
 		.evidence_us = conf->retention.evidence_us,
 	};
-	int r;
 
 	if (is(program, ROLE_RECEIVE)) {
 		options.keys =
-		    pn_ingest_keys(program->ingest, &options.key_count);
+		    pn_accounts_keys(program->accounts, &options.key_count);
 	} else {
 		/* Only asked whether the database is there: one connection,
 		 * and nothing that a deliverer's role may not do. */
@@ -72,7 +71,14 @@ open_store(struct program *program, struct pn_error *ret_error)
 		options.require_sync = false;
 		options.janitor = false;
 	}
-	r = pn_store_open(&options, &program->store, ret_error);
+	return pn_store_open(&options, &program->store, ret_error);
+}
+
+static int
+open_ingest(struct program *program, struct pn_error *ret_error)
+{
+	int r = pn_ingest_open(program->accounts, &program->ingest, ret_error);
+
 	if (r == 0)
 		pn_ingest_set_store(program->ingest, program->store);
 	return r;
@@ -122,6 +128,8 @@ program_open(struct program *program, struct pn_error *ret_error)
 		return pn_error_set(
 		    ret_error, -EIO, "could not initialise libcurl");
 	r = open_store(program, ret_error);
+	if (r == 0 && is(program, ROLE_RECEIVE))
+		r = open_ingest(program, ret_error);
 	if (r == 0 && is(program, ROLE_RECEIVE))
 		r = open_server(program, ret_error);
 	if (r == 0 && gates)
@@ -177,7 +185,8 @@ program_close(struct program *program)
 	if (program->store != NULL)
 		pn_store_close(program->store, commit_us);
 	pn_ingest_close(program->ingest);
-	pn_conf_free(program->conf);
+	pn_accounts_unref(program->accounts);
+	pn_conf_unref(program->conf);
 }
 
 /* "listening on 127.0.0.1:8600; 2 accounts; 1 endpoint; database is ready" */

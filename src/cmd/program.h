@@ -27,6 +27,7 @@ enum role {
 struct program {
 	enum role role;
 	struct pn_conf *conf; /* cmd_load() has made these two */
+	struct pn_accounts *accounts;
 	struct pn_ingest *ingest;
 	struct pn_store *store;
 	struct pn_server *server;

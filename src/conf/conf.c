@@ -15,6 +15,8 @@
 
 #include <assert.h>
 #include <errno.h>
+#include <limits.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 
 #include "conf_internal.h"
@@ -26,7 +28,7 @@ struct owner {
 };
 
 static_assert(offsetof(struct owner, conf) == 0,
-    "pn_conf_free finds the owner by the address of the configuration");
+    "free_all finds the owner by the address of the configuration");
 
 enum { KINDS_MAX = 16, KEYS_MAX = 64 };
 
@@ -54,13 +56,11 @@ base_done(const char *section, void *base)
 	}
 }
 
-void
-pn_conf_free(struct pn_conf *conf)
+static void
+free_all(struct pn_conf *conf)
 {
 	struct owner *owner = (struct owner *)conf;
 
-	if (conf == NULL)
-		return;
 	for (size_t i = 0; i < conf->account_count; i++)
 		base_done(conf->accounts[i].provider, &conf->accounts[i]);
 	for (size_t i = 0; i < conf->deliver_count; i++)
@@ -71,10 +71,31 @@ pn_conf_free(struct pn_conf *conf)
 	free(owner);
 }
 
-void
-pn_conf_freep(struct pn_conf **conf)
+struct pn_conf *
+pn_conf_ref(struct pn_conf *conf)
 {
-	pn_conf_free(*conf);
+	unsigned more = atomic_fetch_add_explicit(
+	    &conf->references_more, 1, memory_order_relaxed);
+
+	assert(more < UINT_MAX);
+	return conf;
+}
+
+void
+pn_conf_unref(struct pn_conf *conf)
+{
+	if (conf == NULL)
+		return;
+	/* Whoever frees sees all that the others have done before. */
+	if (atomic_fetch_sub_explicit(
+		&conf->references_more, 1, memory_order_acq_rel) == 0)
+		free_all(conf);
+}
+
+void
+pn_conf_unrefp(struct pn_conf **conf)
+{
+	pn_conf_unref(*conf);
 	*conf = NULL;
 }
 
@@ -332,7 +353,7 @@ pn_conf_load(const char *path, const char *only_account,
 	if (owner->conf.path != NULL)
 		r = load_all(&load, only_account);
 	if (r < 0) {
-		pn_conf_free(&owner->conf);
+		pn_conf_unref(&owner->conf);
 		return pn_error_set(ret_error, r, "%s",
 		    r == -ENOMEM ? "out of memory" : error.text);
 	}

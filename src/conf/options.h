@@ -8,6 +8,7 @@
 #include <stddef.h>
 
 #include "paynotify/conf.h"
+#include "paynotify/conf_option_doc.h"
 
 /* How a value is written, and what stands at the option's offset. */
 enum conf_type {

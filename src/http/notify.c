@@ -184,10 +184,18 @@ notify_refuse(void *service, struct pn_call *call, enum pn_refused why)
 		set_answer(call);
 }
 
+/* Only now: what was submitted refers to the account's texts to the last. */
+static void
+notify_end(struct pn_call *call)
+{
+	pn_route_unref(((struct notify_job *)call->job)->job.route);
+}
+
 const struct pn_handler pn_notifications = {
 	.job_bytes = sizeof(struct notify_job),
 	.begin = notify_begin,
 	.submit = notify_submit,
 	.refuse = notify_refuse,
+	.end = notify_end,
 	.open = notify_open,
 };

@@ -6,11 +6,14 @@
 #ifndef PN_INGEST_INTERNAL_H
 #define PN_INGEST_INTERNAL_H
 
+#include <pthread.h>
+
 #include "paynotify/ingest.h"
 #include "paynotify/log.h"
 #include "paynotify/rate.h"
 
 struct pn_route {
+	struct pn_accounts *accounts; /* who holds the route holds them */
 	const struct pn_provider *provider;
 	const struct pn_conf_account *conf;
 	void *account;        /* the provider's */
@@ -20,17 +23,20 @@ struct pn_route {
 };
 
 struct pn_ingest {
-	struct pn_arena *arena;  /* paths, names */
-	struct pn_route *routes; /* ordered by path */
-	size_t route_count;
-	struct pn_store_key *keys; /* ordered, each once */
-	size_t key_count, key_size;
+	pthread_mutex_t lock;
+	struct pn_accounts *accounts; /* under the lock: those of now */
 	struct pn_store *store;
 	unsigned (*status_of)(enum pn_outcome outcome);
 	/* Strangers can cause any of these lines: one a second of each. */
 	struct pn_log_gate refused_gates[PN_VERDICT_COUNT];
 	struct pn_log_gate unavailable_gate, rate_gate, length_gate, allow_gate;
 };
+
+/* -- sets of accounts (accounts.c) ---------------------------------------- */
+
+/* As pn_ingest_route(), without a reference. */
+const struct pn_route *
+pn_accounts_route(const struct pn_accounts *accounts, struct pn_str path);
 
 /* -- request ids (request_id.c) ------------------------------------------- */
 

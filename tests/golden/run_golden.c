@@ -396,7 +396,7 @@ run_case(const struct pn_provider *provider, const char *dir)
 	assert(run.arena != NULL);
 	run_copied(&run);
 	provider->account_close(run.account);
-	pn_conf_free(run.conf);
+	pn_conf_unref(run.conf);
 	pn_arena_free(run.arena);
 	pn_buf_done(&run.raw);
 	json_decref(run.expect);

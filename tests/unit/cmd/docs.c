@@ -13,6 +13,8 @@
 
 #include <cmocka.h>
 
+#include "paynotify/conf_option_doc.h"
+
 #include "ctl_print.h"
 
 enum { DOCUMENT_BYTES_MAX = 1 << 20 };

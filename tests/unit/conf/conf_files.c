@@ -30,7 +30,7 @@ folder_teardown(void **state)
 	struct folder *folder = *state;
 	char command[256];
 
-	pn_conf_free(folder->conf);
+	pn_conf_unref(folder->conf);
 	(void)snprintf(command, sizeof(command), "rm -rf '%s'", folder->path);
 	assert_int_equal(system(command), 0);
 	free(folder);
@@ -71,7 +71,7 @@ folder_make(struct folder *folder, const char *name, unsigned mode)
 int
 folder_load(struct folder *folder, const char *only_account)
 {
-	pn_conf_freep(&folder->conf);
+	pn_conf_unrefp(&folder->conf);
 	folder->error.text[0] = '\0';
 	return pn_conf_load(folder_path(folder, "main.conf"), only_account,
 	    &folder->conf, &folder->error);

@@ -8,6 +8,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "paynotify/conf_option_doc.h"
+
 #define ALIPAY                        \
 	"[alipay shop1]\n"            \
 	"app_id = 2021000000000001\n" \

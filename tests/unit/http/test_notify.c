@@ -24,7 +24,7 @@ static struct {
 	enum pn_outcome outcome; /* what the pipeline says */
 	struct pn_reply reply;
 	bool asks_limit;
-	int submitted, refused, done, released, limited;
+	int submitted, refused, done, released, limited, routes;
 	enum pn_ingest_refusal why;
 	uint64_t body_bytes;
 } fake;
@@ -32,11 +32,23 @@ static struct {
 static struct pn_ingest *const fake_ingest = (struct pn_ingest *)(void *)&fake;
 
 const struct pn_route *
-pn_ingest_route(const struct pn_ingest *ingest, struct pn_str path)
+pn_ingest_route(struct pn_ingest *ingest, struct pn_str path)
 {
 	assert_ptr_equal(ingest, fake_ingest);
 	assert_true(path.len <= PN_PATH_BYTES_MAX);
-	return pn_str_starts(path, "/account") ? (const void *)&fake : NULL;
+	if (!pn_str_starts(path, "/account"))
+		return NULL;
+	fake.routes++;
+	return (const void *)&fake;
+}
+
+void
+pn_route_unref(const struct pn_route *route)
+{
+	if (route == NULL)
+		return;
+	assert_ptr_equal(route, &fake);
+	fake.routes--;
 }
 
 bool
@@ -133,6 +145,15 @@ call_of(const char *method, const char *path)
 	return call;
 }
 
+/* As the server does, when both owners have let go. */
+static void
+call_end(struct pn_call *call)
+{
+	pn_notifications.end(call);
+	assert_int_equal(fake.routes, 0);
+	pn_arena_free(call->arena);
+}
+
 static void
 answer_is(const struct pn_call *call, unsigned status, const char *type,
     const char *body)
@@ -172,7 +193,7 @@ status_of(enum pn_outcome outcome)
 	} else {
 		assert_int_equal(call.answer.header_count, 1);
 	}
-	pn_arena_free(call.arena);
+	call_end(&call);
 	return status;
 }
 
@@ -239,7 +260,7 @@ test_notify__a_dialect_may_insist_on_200(void **state)
 	pn_notifications.submit(fake_ingest, &call);
 	answer_is(&call, 200, "text/xml", "<xml/>");
 	assert_int_equal(call.answer.header_count, 1);
-	pn_arena_free(call.arena);
+	call_end(&call);
 }
 
 /* A flood is not limited, since nobody asks the server. */
@@ -264,27 +285,27 @@ test_notify__only_a_post_to_an_account_is_read(void **state)
 	(void)state;
 	assert_int_equal(
 	    pn_notifications.begin(fake_ingest, &call), PN_REFUSED_NOT);
-	pn_arena_free(call.arena);
+	call_end(&call);
 	call = call_of("GET", "/account");
 	assert_int_equal(
 	    pn_notifications.begin(fake_ingest, &call), PN_REFUSED_METHOD);
-	pn_arena_free(call.arena);
+	call_end(&call);
 	call = call_of("GET", "/nowhere");
 	assert_int_equal(
 	    pn_notifications.begin(fake_ingest, &call), PN_REFUSED_PATH);
-	pn_arena_free(call.arena);
+	call_end(&call);
 	/* Who may not come is told neither that it was a GET nor the limit. */
 	call = call_of("GET", "/account");
 	call.request.peer = PN_STR("192.0.2.66");
 	assert_int_equal(
 	    pn_notifications.begin(fake_ingest, &call), PN_REFUSED_ADDRESS);
-	pn_arena_free(call.arena);
+	call_end(&call);
 	memset(path + 8, 'x', sizeof(path) - 9);
 	call = call_of("POST", path);
 	assert_int_equal(call.request.path.len, PN_PATH_BYTES_MAX + 1);
 	assert_int_equal(
 	    pn_notifications.begin(fake_ingest, &call), PN_REFUSED_PATH);
-	pn_arena_free(call.arena);
+	call_end(&call);
 }
 
 /* A scanner fills the receipts, or is not counted. */
@@ -311,7 +332,7 @@ test_notify__no_receipt_of_what_is_no_accounts(void **state)
 		answer_is(&call, i == 0 ? 404 : 431, "text/plain",
 		    i == 0 ? "not found" : "too many headers");
 		assert_int_equal(call.answer.header_count, 1);
-		pn_arena_free(call.arena);
+		call_end(&call);
 	}
 }
 
@@ -364,7 +385,7 @@ test_notify__refusals_of_an_account_have_a_receipt(void **state)
 			assert_true(
 			    pn_str_is(answer->headers[1].value, "POST"));
 		}
-		pn_arena_free(call.arena);
+		call_end(&call);
 	}
 }
 

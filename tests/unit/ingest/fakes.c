@@ -203,7 +203,8 @@ world_make(void **state)
 	told = (struct told){ .notification = { .reason = "" } };
 	submitted = NULL;
 	store_full = refusals = refusal_status = 0;
-	assert_int_equal(pn_ingest_open(&w->conf, &w->ingest, NULL), 0);
+	assert_int_equal(pn_accounts_open(&w->conf, &w->open, NULL), 0);
+	assert_int_equal(pn_ingest_open(w->open, &w->ingest, NULL), 0);
 	pn_ingest_set_store(w->ingest, (struct pn_store *)w);
 	pn_ingest_set_statuses(w->ingest, fake_status_of);
 	w->arena = pn_arena_new(PN_ARENA_BYTES_MAX);
@@ -237,6 +238,8 @@ world_end(void **state)
 	struct world *w = *state;
 
 	pn_ingest_close(w->ingest);
+	pn_accounts_unref(w->open);
+	pn_route_unref(w->job.route);
 	assert_int_equal(fake_open_accounts, 0);
 	pn_arena_free(w->arena);
 	free(w);

@@ -27,8 +27,9 @@ extern char refusal_verdict[32], refusal_reason[128];
 
 /* A caller with three accounts: shop1, shop2, a-b_9. */
 struct world {
-	struct pn_conf conf;
+	struct pn_conf conf, next_conf;
 	struct pn_conf_account accounts[3];
+	struct pn_accounts *open;
 	struct pn_ingest *ingest;
 	struct pn_arena *arena;
 	struct pn_header headers[3];

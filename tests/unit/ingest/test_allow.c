@@ -35,6 +35,7 @@ test_allow__each_account_has_an_allowance_of_its_own(void **state)
 	pn_ingest_submit(w->ingest, &w->job);
 	store_says(PN_STORE_RECORDED);
 	expect(w, PN_OUTCOME_SUCCESS);
+	pn_route_unref(w->job.route);
 	w->job.route = pn_ingest_route(w->ingest, PN_STR("/notify/fake/shop2"));
 	tell(PN_VERDICT_BAD_SIGNATURE, false);
 	pn_ingest_submit(w->ingest, &w->job);

@@ -37,11 +37,47 @@ test_ingest__routes_match_byte_for_byte(void **state)
 		assert_non_null(route);
 		assert_string_equal(route->conf->tenant, fake_tenants[i]);
 		assert_true(pn_str_is(route->name, "notify/fake"));
+		pn_route_unref(route);
 	}
 	for (size_t i = 0; i < PN_COUNT(none); i++)
 		assert_null(pn_ingest_route(w->ingest, pn_str_from(none[i])));
-	assert_non_null(pn_ingest_route(
-	    w->ingest, PN_STR("/notify/fake/shop1?a=/notify/fake/x")));
+	pn_route_unref(w->job.route);
+	w->job.route = pn_ingest_route(
+	    w->ingest, PN_STR("/notify/fake/shop1?a=/notify/fake/x"));
+	assert_non_null(w->job.route);
+}
+
+/* A reload closes the keys that a request is being verified with, or keeps them
+ * for ever; or an account that was taken out is still served. */
+static void
+test_ingest__an_exchange_leaves_requests_their_account(void **state)
+{
+	struct world *w = *state;
+	struct pn_accounts *others = NULL;
+	const struct pn_route *route;
+	int before = fake_open_accounts;
+
+	w->next_conf.accounts = w->accounts + 2;
+	w->next_conf.account_count = 1;
+	assert_int_equal(pn_accounts_open(&w->next_conf, &others, NULL), 0);
+	pn_ingest_exchange(w->ingest, others);
+	pn_accounts_unref(others);
+	pn_accounts_unref(w->open);
+	w->open = NULL;
+	assert_int_equal(fake_open_accounts, before + 1);
+	assert_null(pn_ingest_route(w->ingest, PN_STR("/notify/fake/shop1")));
+	route = pn_ingest_route(w->ingest, PN_STR("/notify/fake/a-b_9"));
+	assert_non_null(route);
+	pn_route_unref(route);
+	/* The job was routed before. */
+	tell(PN_VERDICT_ACCEPTED, true);
+	pn_ingest_submit(w->ingest, &w->job);
+	store_says(PN_STORE_RECORDED);
+	expect(w, PN_OUTCOME_SUCCESS);
+	assert_int_equal(fake_open_accounts, before + 1);
+	pn_route_unref(w->job.route);
+	w->job.route = NULL;
+	assert_int_equal(fake_open_accounts, 1);
 }
 
 /* Keys that verified evidence are not kept, or kept twice. */
@@ -50,7 +86,7 @@ test_ingest__keys_of_all_accounts_once(void **state)
 {
 	struct world *w = *state;
 	size_t count = 0;
-	const struct pn_store_key *keys = pn_ingest_keys(w->ingest, &count);
+	const struct pn_store_key *keys = pn_accounts_keys(w->open, &count);
 
 	assert_int_equal(count, 4);
 	assert_string_equal(keys[0].pem, "shared");
@@ -65,12 +101,12 @@ static void
 test_ingest__bad_account_is_an_error_with_its_place(void **state)
 {
 	struct world *w = *state;
-	struct pn_ingest *other = NULL;
+	struct pn_accounts *other = NULL;
 	struct pn_error error = { .text = "" };
 	int before = fake_open_accounts;
 
 	w->accounts[2].test = true;
-	assert_int_equal(pn_ingest_open(&w->conf, &other, &error), -EINVAL);
+	assert_int_equal(pn_accounts_open(&w->conf, &other, &error), -EINVAL);
 	assert_string_equal(error.text, "x.conf:3: bad key");
 	assert_int_equal(fake_open_accounts, before);
 	assert_null(other);
@@ -420,6 +456,7 @@ main(void)
 #define TEST(name) cmocka_unit_test_setup_teardown(name, world_make, world_end)
 	const struct CMUnitTest tests[] = {
 		TEST(test_ingest__routes_match_byte_for_byte),
+		TEST(test_ingest__an_exchange_leaves_requests_their_account),
 		TEST(test_ingest__keys_of_all_accounts_once),
 		TEST(test_ingest__bad_account_is_an_error_with_its_place),
 		TEST(test_ingest__success_only_after_the_store_says_so),
