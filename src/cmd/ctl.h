@@ -116,6 +116,8 @@ int ctl_events_list(struct ctl *ctl);
 int ctl_events_show(struct ctl *ctl);
 int ctl_events_tail(struct ctl *ctl);
 int ctl_receipts_list(struct ctl *ctl);
+int ctl_stats(struct ctl *ctl);
+int ctl_tenants_list(struct ctl *ctl);
 int ctl_evidence_verify(struct ctl *ctl);
 int ctl_quarantine_list(struct ctl *ctl);
 int ctl_quarantine_show(struct ctl *ctl);

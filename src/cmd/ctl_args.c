@@ -96,6 +96,8 @@ const struct ctl_option ctl_options[CTL_OPT_COUNT] = {
 	    "only PROCESSING, COMPLETED or FAILED (set aside) ones" },
 	[CTL_OPT_REASON] = { "reason", 0, "TEXT", CTL_RECORD, AT(reason), 0,
 	    CTL_REASON_BYTES_MAX, "why, for the record" },
+	[CTL_OPT_WATCH] = { "watch", 0, NULL, CTL_FLAG, AT(watch), 0, 0,
+	    "again every SECONDS (2), until it is interrupted" },
 	[CTL_OPT_ALL] = { "all", 0, NULL, CTL_FLAG, AT(all), 0, 0,
 	    "all that is stored" },
 	[CTL_OPT_STATE_QUARANTINE] = { "state", 0, "STATE", CTL_TEXT, AT(state),

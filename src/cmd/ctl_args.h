@@ -52,6 +52,7 @@ enum ctl_option_id {
 	CTL_OPT_REASON,
 	CTL_OPT_ACTOR,
 	CTL_OPT_ALL,
+	CTL_OPT_WATCH,
 	CTL_OPT_STATE_QUARANTINE, /* --state too, of the quarantine */
 	CTL_OPT_COUNT
 };
@@ -60,7 +61,7 @@ static_assert(CTL_OPT_COUNT <= 64, "a command's options are one word of bits");
 
 /* Where every option's value lands; zeroed, then defaults, then the line. */
 struct ctl_args {
-	bool json, help, list, follow, all, seed_given;
+	bool json, help, list, follow, all, watch, seed_given;
 	const char *config;
 	const char *account, *to, *out_trade_no, *oddity, *sign_key, *charset;
 	const char *dialect, *out;

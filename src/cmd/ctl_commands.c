@@ -60,6 +60,32 @@ const struct ctl_command ctl_commands[] = {
 	    .details = "",
 	},
 	{
+	    .name = "stats",
+	    .operands = "[SECONDS]",
+	    .operand_max = 1,
+	    .options = COMMON | CTL_BIT(CTL_OPT_WATCH),
+	    .need = CTL_NEEDS_DATABASE,
+	    .run = ctl_stats,
+	    .summary = "the service on one screen; --watch draws it anew",
+	    .details =
+		"Requests of the last minute, hour and day by account and "
+		"verdict, consumers,\nquarantine, keys, the database. What a "
+		"~ stands before is estimated, so that it\ncosts the same "
+		"however much is stored.\n",
+	},
+	{
+	    .group = "tenants",
+	    .name = "list",
+	    .options = COMMON,
+	    .need = CTL_NEEDS_CONFIG,
+	    .run = ctl_tenants_list,
+	    .summary = "the accounts of the configuration, and their keys",
+	    .details =
+		"From the configuration alone; no database. KEY is the serial "
+		"or public key id\nwhere there is one, else the beginning of "
+		"the fingerprint; ENDS is when a\ncertificate does.\n",
+	},
+	{
 	    .name = "verify",
 	    .operands = "CAPTURE",
 	    .operand_min = 1,

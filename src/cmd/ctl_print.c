@@ -206,6 +206,19 @@ ctl_add_time(struct pn_buf *out, int64_t us)
 	pn_buf_add_text(out, text);
 }
 
+void
+ctl_add_grouped(struct pn_buf *out, int64_t value)
+{
+	char digits[24];
+	int n = snprintf(digits, sizeof(digits), "%lld", (long long)value);
+
+	for (int i = 0; i < n; i++) {
+		if (i > 0 && (n - i) % 3 == 0 && digits[i - 1] != '-')
+			pn_buf_add_char(out, ',');
+		pn_buf_add_char(out, digits[i]);
+	}
+}
+
 int
 ctl_flush(struct pn_buf *out)
 {

@@ -37,6 +37,8 @@ void ctl_add_clean(struct pn_buf *out, struct pn_str text);
  * comes right behind `{`. */
 void ctl_add_member(struct pn_buf *out, const char *name, struct pn_str text);
 void ctl_add_number(struct pn_buf *out, const char *name, int64_t value);
+/* 1,234,567 */
+void ctl_add_grouped(struct pn_buf *out, int64_t value);
 /* As a time or null for PN_MOMENT_NONE. */
 void ctl_add_time_member(struct pn_buf *out, const char *name, int64_t us);
 void ctl_add_bool(struct pn_buf *out, const char *name, bool value);

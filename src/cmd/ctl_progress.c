@@ -21,19 +21,6 @@ enum {
 };
 
 static void
-add_grouped(struct pn_buf *out, int64_t value)
-{
-	char digits[24];
-	int n = snprintf(digits, sizeof(digits), "%lld", (long long)value);
-
-	for (int i = 0; i < n; i++) {
-		if (i > 0 && (n - i) % 3 == 0)
-			pn_buf_add_char(out, ',');
-		pn_buf_add_char(out, digits[i]);
-	}
-}
-
-static void
 add_left(struct pn_buf *out, int64_t seconds)
 {
 	if (seconds >= 3600)
@@ -70,17 +57,17 @@ ctl_progress_add_line(const struct ctl_progress *progress, int64_t elapsed_us,
 	if (progress->about && done > total)
 		total = 0;
 	pn_buf_printf(&head, "%s  ", progress->what);
-	add_grouped(&head, done);
+	ctl_add_grouped(&head, done);
 	if (total > 0) {
 		pn_buf_add_text(&head, progress->about ? " of ~" : " of ");
-		add_grouped(&head, total);
+		ctl_add_grouped(&head, total);
 		add_bar(&bar, done, total);
 	}
 	if (elapsed_us >= SURE_US)
 		rate = (double)done * PN_SECOND_US / (double)elapsed_us;
 	if (rate >= 1) {
 		pn_buf_add_text(&tail, "  ");
-		add_grouped(&tail, (int64_t)rate);
+		ctl_add_grouped(&tail, (int64_t)rate);
 		pn_buf_add_text(&tail, "/s");
 		if (total > done)
 			add_left(

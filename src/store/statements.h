@@ -61,6 +61,8 @@ extern const char pn_sql_schema[];
 extern const char pn_sql_session[];
 extern const char pn_sql_skip[];
 extern const char pn_sql_snapshot[];
+extern const char pn_sql_stats[];
 extern const char pn_sql_tend[];
+extern const char pn_sql_traffic[];
 
 #endif

@@ -13,7 +13,7 @@ CONTRACTS = {
     "event": "event",
     "conf": "conf conf_option_doc conf_values",
     "provider": "provider",
-    "store": "claims deliveries evidence guard_keys handoff migrate quarantine query store",
+    "store": "claims deliveries evidence guard_keys handoff migrate quarantine query stats store",
     "ingest": "ingest",
     "http": "server",
     "net": "client net",

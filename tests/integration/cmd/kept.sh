@@ -157,4 +157,76 @@ test_kept__6_the_quarantine_tells_why_and_what_to_do() {
     json '.[0].key == "webhook:alipay:A2" and .[0].amount == 8888'
 }
 
+# An operator looks here first: it must fit a screen, count what is small, and
+# say where it estimates.
+test_kept__7_stats_are_one_screen() {
+    run "$ctl" stats -c "$conf"; exits 0; silent
+    says '^20.*Z  [0-9,]+ events, [0-9.]+ MB in PostgreSQL [0-9.]+, schema [0-9]+$'
+    says '^ACCOUNT +VERDICT +MINUTE +HOUR +DAY$'; says '^alipay/shop1 +recorded +[0-9,]+ +[0-9,]+ +[0-9,]+$'
+    says '^quarantine +[1-9][0-9]* open, 1 of them conflicts$'
+    says '^keys .* archived; guard: 0 PROCESSING, 0 FAILED$'; says '^old snapshot '; says '^replication +0 standbys'
+    [ "$(wc -l <<<"$out")" -le 24 ] || wrong 'more than a screen'
+    [ "$(wc -L <<<"$out")" -le 80 ] || wrong 'wider than a screen'
+    run "$ctl" stats -c "$conf" --json; exits 0
+    json '.[0] | .at and .events > 300 and .quarantine.conflicts == 1 and .keys.hot_estimate >= 0 and
+        .guard == {"processing": 0, "failed": 0, "more": false} and .database.bytes > 1000000 and
+        .database.schema == .database.schema_wanted and .replication.standbys == 0 and .consumers == [] and
+        ([.traffic[] | select(.tenant == "hmac")] | length == 1 and .[0].day == 1 and .[0].estimated == false)'
+    # a burst of 3000 in a minute ten minutes ago, of which 500 are read
+    sql "INSERT INTO paynotify.receipts (id, received_at, provider, tenant, verdict, status, body_bytes)
+        SELECT (lpad(to_hex((extract(epoch FROM t) * 1000)::int8), 12, '0') || '7' || substr(md5(i::text), 1, 3)
+            || '8' || substr(md5(i::text), 4, 15))::uuid, t, 'alipay', 'burst', 'malformed', 400, 1
+        FROM (SELECT i, now() - interval '10 minutes' + i * interval '19 ms' AS t
+            FROM generate_series(1, 3000) i) x"
+    run "$ctl" stats -c "$conf" --json; exits 0
+    json '.[0] | [.traffic[] | select(.tenant == "burst")] | length == 1 and .[0].estimated and .[0].minute == 0
+        and .[0].hour > 1500 and .[0].hour < 6500 and .[0].day == .[0].hour'
+    run "$ctl" stats -c "$conf"; exits 0; says '^alipay/burst +malformed +0 +~[0-9],[0-9]{3} +~'
+    # more accounts and consumers than there is room for
+    sql "INSERT INTO paynotify.receipts (id, received_at, provider, tenant, verdict, status, body_bytes)
+        SELECT (lpad(to_hex((extract(epoch FROM now()) * 1000)::int8), 12, '0') || '7abc8' || lpad(i::text, 15,
+            '0'))::uuid, now(), 'alipay', 'many' || i, 'recorded', 200, 1 FROM generate_series(1, 30) i"
+    for c in a b c d e f; do sql "SELECT paynotify.register_consumer('$c')" >/dev/null; done
+    run "$ctl" stats -c "$conf"; exits 0; says '^\.\.\. and 2 more; --json has all$'
+    says '^CONSUMER +STATE +BEHIND +RETRY +DEAD +OLDEST$'; says '^a +active +[0-9,]+ +0 +0 +20'
+    [ "$(wc -l <<<"$out")" -le 24 ] || wrong 'more than a screen'
+    run "$ctl" stats -c "$conf" 5; exits 2; complains 'for --watch'
+    run "$ctl" stats -c "$conf" --watch 0; exits 2; complains 'not SECONDS'
+}
+
+# screen FILE [NAME=VALUE...] -- COMMAND...: what a terminal of 80 columns gets.
+screen() {
+    local file=$1 settings=()
+    shift
+    while [ "$1" != -- ]; do settings+=("$1"); shift; done
+    shift
+    env -u NO_COLOR TERM=xterm "${settings[@]}" timeout 60 script -qefc "stty cols 80 2>/dev/null; $*" "$file" \
+        >/dev/null 2>&1 </dev/null
+}
+
+# Watching ends by Ctrl-C, which is no failure; what goes into a file has no
+# control sequence in it.
+test_kept__8_watching_draws_anew_and_ends_well() {
+    local pid i
+    "$ctl" stats -c "$conf" --watch 1 >"$work/watched" 2>"$work/watched.err" &
+    pid=$!
+    for ((i = 0; i < 200; i++)); do
+        [ "$(grep -c '^replication' "$work/watched")" -lt 2 ] || break
+        sleep 0.1
+    done
+    kill -TERM $pid; wait $pid; status=$? out=$(<"$work/watched") err=$(<"$work/watched.err")
+    exits 0; silent
+    [ "$(grep -c '^replication' "$work/watched")" -ge 2 ] || wrong 'it is not drawn anew'
+    grep -q $'\033' "$work/watched" && wrong 'a control sequence in a file'
+    # on a terminal: the screen is cleared, titles are bold, states coloured
+    screen "$work/screen" -- "timeout -s INT 3 $ctl stats -c $conf --watch 1"
+    grep -q $'\033\\[H\033\\[2J' "$work/screen" || wrong 'the screen is not cleared'
+    grep -q $'\033\\[1mACCOUNT\033\\[0m' "$work/screen" || wrong 'titles are not bold'
+    grep -q $'\033\\[32mrecorded\033\\[0m' "$work/screen" || wrong 'states have no colour'
+    screen "$work/screen" NO_COLOR=1 -- "$ctl stats -c $conf"
+    grep -q 'ACCOUNT' "$work/screen" || wrong 'nothing is shown'
+    grep -q $'\033' "$work/screen" && wrong 'colours in spite of NO_COLOR'
+}
+
+# shellcheck disable=SC2046 # in order: later ones use what earlier ones recorded
 run_tests $(declare -F | sed -n 's/^declare -f \(test_kept__.*\)/\1/p')

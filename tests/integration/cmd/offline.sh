@@ -33,7 +33,7 @@ test_cmd__usage_errors_exit_2_and_say_where_help_is() {
     run "$ctl" events list -c "$conf" --limit -1; exits 2; complains 'from 0 to'
     run "$ctl" events show -c "$conf"; exits 2; complains 'needs ID'
     # what later releases bring is refused, not ignored
-    for c in stats doctor 'quarantine accept' tenants 'keys import'; do
+    for c in doctor 'quarantine accept' tenants 'keys import'; do
         # shellcheck disable=SC2086
         run "$ctl" $c; exits 2
     done
@@ -45,7 +45,7 @@ test_cmd__version_and_help_exit_0_on_stdout() {
     run "$ctl" --version; exits 0; silent; says '^paynotifyctl [0-9]+\.[0-9]+\.[0-9]+$'
     run "$ctl" --help; exits 0; silent; says 'config check'
     run "$ctl" events --help; exits 0; silent; says 'events tail'
-    same "$(commands | wc -l)" 26
+    same "$(commands | wc -l)" 28
     while read -r c; do
         # shellcheck disable=SC2086
         run "$ctl" $c --help; exits 0; silent
@@ -88,6 +88,25 @@ test_cmd__config_check_says_ok_or_where_it_is_wrong() {
         # shellcheck disable=SC2086
         run "$ctl" $c -c "$work/none.conf"; exits 78; complains 'none\.conf'
     done
+}
+
+# Which accounts there are, and when a certificate ends, without opening files.
+test_cmd__tenants_are_listed_with_their_keys() {
+    run "$ctl" tenants list -c "$conf"; exits 0; silent
+    says '^ACCOUNT +NUMBER +TEST +KIND +KEY +ENDS$'
+    says '^alipay/shop1 +2088000000000001 +yes +key +[0-9a-f]{16} +-$'
+    says '^alipay/live +2021000000000002 +no +key '
+    says '^wechat/shop1 +1900000001 +yes +key +PUB_KEY_ID_0000000000000000000001 +-$'
+    says '^wechat/shop1 +1900000001 +yes +certificate +[0-9A-F]+ +20[0-9]{2}-.*Z$'
+    says '^wechat/hmac +1900000002 +yes +secret +[0-9a-f]{16} +-$'
+    run "$ctl" tenants list -c "$conf" --json; exits 0
+    json 'length == 4 and (.[] | select(.tenant == "shop1" and .provider == "wechat") | .test and .number ==
+        "1900000001" and .app_ids == ["wx0000000000000001"] and ([.keys[].kind] == ["key", "certificate", "secret"])
+        and all(.keys[]; .fingerprint | length == 64) and .keys[1].ends_at)'
+    for secret in v2 v3; do
+        grep -q "$(<"$work/keys/$secret.key")" <<<"$out" && wrong 'a secret is shown'
+    done
+    run "$ctl" tenants list -c "$work/none.conf"; exits 78
 }
 
 # What the daemon will not start with passes the check, or is said otherwise; or
