@@ -76,10 +76,11 @@ class Guard:
             raise RuntimeError(f"{what}: {done} done for {line['distinct']} keys")
 
     def new_and_again(self, server):
-        """New keys, then FEW of them over and over; what both came to."""
+        """New keys, then FEW of them (all, where there are less) over and
+        over; what both came to."""
         path = self.charges(self.a.seconds * 26000 + WARMUP)
         new = self.closed(server, path, WARMUP)
-        again = self.replays(server, path, FEW)
+        again = self.replays(server, path, min(FEW, new["distinct"]))
         return new, again
 
     def replays(self, server, path, keys):
