@@ -122,7 +122,7 @@ count() {
         }' "$1"
 }
 
-child= watchdog=
+child='' watchdog=''
 finish() {
     [ -z "$watchdog" ] || {
         kill -TERM -- "-$watchdog" 2>/dev/null
