@@ -1,5 +1,6 @@
 /*
- * Base64 (RFC 4648 section 4, standard alphabet) and hex. Pure; any thread.
+ * Base64 (RFC 4648 section 4, standard alphabet), hex and UUIDs. Pure; any
+ * thread.
  */
 #ifndef PN_ENCODE_H
 #define PN_ENCODE_H
@@ -28,5 +29,10 @@ void pn_hex_upper(const void *data, size_t len, char *ret_text);
 /* Either case; length must be 2 * len. 0, or 1 when it is not hex. */
 int pn_hex_decode(
     struct pn_str text, unsigned char *ret_data, size_t len) PN_MUSTCHECK;
+
+enum { PN_UUID_BYTES = 16, PN_UUID_TEXT_BYTES = 37 };
+/* 01234567-89ab-cdef-0123-456789abcdef, and a NUL. */
+void pn_uuid_text(
+    const unsigned char id[PN_UUID_BYTES], char ret_text[PN_UUID_TEXT_BYTES]);
 
 #endif

@@ -103,6 +103,7 @@ struct pn_ingest_job {
 
 	/* The pipeline's own. */
 	struct pn_ingest *ingest;
+	int64_t received_us;
 	struct pn_notification notification;
 	struct pn_submission submission;
 };

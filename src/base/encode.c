@@ -216,3 +216,24 @@ pn_hex_decode(struct pn_str text, unsigned char *ret_data, size_t len)
 	}
 	return 0;
 }
+
+void
+pn_uuid_text(
+    const unsigned char id[PN_UUID_BYTES], char ret_text[PN_UUID_TEXT_BYTES])
+{
+	static const int groups[] = { 4, 2, 2, 2, 6 };
+	char hex[13];
+	char *at = ret_text;
+	int from = 0;
+
+	for (unsigned i = 0; i < PN_COUNT(groups); i++) {
+		if (i > 0)
+			*at++ = '-';
+		pn_hex_lower(id + from, (size_t)groups[i], hex);
+		memcpy(at, hex, (size_t)groups[i] * 2);
+		at += groups[i] * 2;
+		from += groups[i];
+	}
+	*at = '\0';
+	assert(at - ret_text == PN_UUID_TEXT_BYTES - 1);
+}

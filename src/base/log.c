@@ -1,21 +1,24 @@
 /*
- * The log: one line a problem, with who it is about.
+ * The log: one line a fault, with whom it is about.
  *
  * Two ways out. Where stderr is the journal (systemd says so in JOURNAL_STREAM,
  * and device and inode are compared, since a child may have been given another
  * stderr), a line goes there with fields that journalctl can match:
- * journalctl PAYNOTIFY_TENANT=shop1. Everywhere else it is logfmt:
+ * journalctl PAYNOTIFY_TENANT=shop1. Everywhere else it is text on stderr:
  *
- *   level=warning req=0195... provider=alipay tenant=shop1 msg="could not ..."
+ *   time=2026-03-01T02:00:05.123456Z level=warning category=ingest req=0195...
+ *   provider=alipay tenant=shop1 msg="could not ..."
  *
- * Values come from strangers. Control bytes, ill-formed UTF-8 and C1 controls
- * are written as \xHH, so that nobody forges a line or paints a terminal; a
- * long value is cut, so that a line never passes PN_LOG_LINE_BYTES_MAX. A line
- * is one write(2): lines of several threads do not mix.
+ * or the same as a JSON object; all on one line, written with one write(2), so
+ * that lines of several threads do not mix.
  *
- * State: the level and the answer to "is it the journal", asked once. Failure
- * to write is dropped: there is nowhere left to tell it. It never allocates,
- * and leaves errno as it was.
+ * On its way a line is admitted or held back (log_flood.c), its message made,
+ * masked (log_mask.c) and escaped (log_form.c).
+ *
+ * State: a level a category, which is all that a silent line looks at; what
+ * those were made from, for who asks; the format; and the answer to "is it the
+ * journal", asked once. Failure to write is dropped: there is nowhere left to
+ * tell it. It never allocates, and leaves errno as it was.
  */
 #include "paynotify/log.h"
 
@@ -24,28 +27,21 @@
 #include <inttypes.h>
 #include <pthread.h>
 #include <stdarg.h>
-#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/stat.h>
-#include <sys/uio.h>
 #include <unistd.h>
 
 #define SD_JOURNAL_SUPPRESS_LOCATION 1
 #include <systemd/sd-journal.h>
 
-#include "paynotify/limits.h"
 #include "paynotify/moment.h"
+
+#include "log_internal.h"
 
 #define JOURNAL_SOCKET "/run/systemd/journal/socket"
 
-enum {
-	MESSAGE_BYTES_MAX = 2048, /* before escaping */
-	FIELD_BYTES_MAX = 512,    /* a field, before escaping */
-	FIELDS_MAX = 8,
-};
-
-static const char *const level_names[] = {
+const char *const pn_log_level_names[PN_LOG_LEVEL_COUNT + 1] = {
 	[PN_LOG_ERR] = "err",
 	[PN_LOG_WARNING] = "warning",
 	[PN_LOG_NOTICE] = "notice",
@@ -53,38 +49,111 @@ static const char *const level_names[] = {
 	[PN_LOG_DEBUG] = "debug",
 };
 
-static _Atomic int log_level = PN_LOG_INFO;
+const char *const pn_log_format_names[PN_LOG_FORMAT_COUNT + 1] = {
+	[PN_LOG_LOGFMT] = "logfmt",
+	[PN_LOG_JSON] = "json",
+};
+
+const char *const pn_log_category_names[PN_LOG_CATEGORY_COUNT + 1] = {
+	[PN_LOG_IN_BASE] = "base",
+	[PN_LOG_IN_CODEC] = "codec",
+	[PN_LOG_IN_CRYPTO] = "crypto",
+	[PN_LOG_IN_EVENT] = "event",
+	[PN_LOG_IN_CONF] = "conf",
+	[PN_LOG_IN_PROVIDER] = "provider",
+	[PN_LOG_IN_STORE] = "store",
+	[PN_LOG_IN_INGEST] = "ingest",
+	[PN_LOG_IN_HTTP] = "http",
+	[PN_LOG_IN_NET] = "net",
+	[PN_LOG_IN_DELIVER] = "deliver",
+	[PN_LOG_IN_GUARD] = "guard",
+	[PN_LOG_IN_ADMIN] = "admin",
+	[PN_LOG_IN_CMD] = "cmd",
+};
+
+_Atomic unsigned char pn_log_levels[PN_LOG_CATEGORY_COUNT] = {
+	[0 ... PN_LOG_CATEGORY_COUNT - 1] = PN_LOG_INFO,
+};
+/* Both in one word, so that who asks never sees half a change. */
+static _Atomic unsigned long switches = PN_LOG_INFO;
+enum { SWITCHES_LEVEL_BITS = 8 };
+static_assert(PN_LOG_CATEGORY_COUNT + SWITCHES_LEVEL_BITS <= 32,
+    "a level and a bit a category are one word");
+
+static _Atomic int stderr_format = PN_LOG_LOGFMT;
 static pthread_once_t journal_once = PTHREAD_ONCE_INIT;
 static bool journal_is_stderr;
 
-/* A line being built. What no longer fits is cut: after the first piece that
- * was refused nothing is added, so that there is no hole and no half escape. */
-struct line {
-	char data[PN_LOG_LINE_BYTES_MAX];
-	size_t len;
-	bool full;
-};
-
-enum { LINE_END_BYTES = 2 }; /* the closing quote and the line feed */
+/* -- switches ---------------------------------------------------------------- */
 
 void
-pn_log_set_level(enum pn_log_level level)
+pn_log_configure(enum pn_log_level level, unsigned debug)
 {
-	assert(level >= PN_LOG_ERR && level <= PN_LOG_DEBUG);
-	atomic_store_explicit(&log_level, level, memory_order_relaxed);
+	assert(level < PN_LOG_LEVEL_COUNT);
+	assert(debug < 1U << PN_LOG_CATEGORY_COUNT);
+	atomic_store(
+	    &switches, (unsigned long)debug << SWITCHES_LEVEL_BITS | level);
+	for (unsigned i = 0; i < PN_LOG_CATEGORY_COUNT; i++)
+		atomic_store_explicit(&pn_log_levels[i],
+		    (debug & 1U << i) != 0 ? PN_LOG_DEBUG : level,
+		    memory_order_relaxed);
 }
 
-int
-pn_log_level_parse(struct pn_str name, enum pn_log_level *ret_level)
+enum pn_log_level
+pn_log_level(void)
 {
-	for (int i = PN_LOG_ERR; i <= PN_LOG_DEBUG; i++) {
-		if (pn_str_is(name, level_names[i])) {
-			*ret_level = (enum pn_log_level)i;
+	unsigned long mask = (1UL << SWITCHES_LEVEL_BITS) - 1;
+
+	return (enum pn_log_level)(atomic_load(&switches) & mask);
+}
+
+unsigned
+pn_log_debug_categories(void)
+{
+	return (unsigned)(atomic_load(&switches) >> SWITCHES_LEVEL_BITS);
+}
+
+void
+pn_log_set_format(enum pn_log_format format)
+{
+	assert(format < PN_LOG_FORMAT_COUNT);
+	atomic_store(&stderr_format, format);
+}
+
+/* 1: none of the names. */
+static int
+find_name(struct pn_str name, const char *const *names, int *ret_value)
+{
+	for (int i = 0; names[i] != NULL; i++) {
+		if (pn_str_is(name, names[i])) {
+			*ret_value = i;
 			return 0;
 		}
 	}
 	return 1;
 }
+
+int
+pn_log_level_parse(struct pn_str name, enum pn_log_level *ret_level)
+{
+	int value, r = find_name(name, pn_log_level_names, &value);
+
+	if (r == 0)
+		*ret_level = (enum pn_log_level)value;
+	return r;
+}
+
+int
+pn_log_category_parse(struct pn_str name, enum pn_log_category *ret_category)
+{
+	int value, r = find_name(name, pn_log_category_names, &value);
+
+	if (r == 0)
+		*ret_category = (enum pn_log_category)value;
+	return r;
+}
+
+/* -- out --------------------------------------------------------------------- */
 
 /* JOURNAL_STREAM is "<device>:<inode>" in decimal. */
 static void
@@ -105,237 +174,111 @@ journal_look(void)
 }
 
 static void
-line_add(struct line *line, const char *data, size_t len)
+write_out(const struct log_line *line)
 {
-	assert(line->len <= sizeof(line->data) - LINE_END_BYTES);
-	if (line->full ||
-	    len > sizeof(line->data) - LINE_END_BYTES - line->len) {
-		line->full = true;
-		return;
+	struct iovec fields[LOG_FIELDS_MAX];
+	struct log_text text;
+	int count;
+
+	(void)pthread_once(&journal_once, journal_look);
+	if (journal_is_stderr) {
+		count = log_form_fields(
+		    line, program_invocation_short_name, &text, fields);
+		if (sd_journal_sendv(fields, count) >= 0)
+			return;
 	}
-	memcpy(line->data + line->len, data, len);
-	line->len += len;
-}
-
-/* Whether the byte at i may stand as it is in a line of text. */
-static bool
-is_plain(struct pn_str s, size_t i, bool utf8)
-{
-	unsigned char c = (unsigned char)s.data[i];
-
-	if (c < 0x20 || c == 0x7f)
-		return false;
-	if (c < 0x80)
-		return true;
-	if (!utf8)
-		return false;
-	/* C1 controls, U+0080 to U+009F, are c2 80 to c2 9f. */
-	if (c == 0xc2 && (unsigned char)s.data[i + 1] < 0xa0)
-		return false;
-	return i == 0 || (unsigned char)s.data[i - 1] != 0xc2 || c >= 0xa0;
-}
-
-/* At most bytes_max bytes, without the half character that cutting leaves. */
-static struct pn_str
-cut_text(struct pn_str s, size_t bytes_max)
-{
-	size_t bad, prefix;
-
-	s.len = bytes_max;
-	prefix = pn_str_utf8_prefix(s, &bad);
-	if (prefix + bad == s.len)
-		s.len = prefix;
-	return s;
-}
-
-static void
-line_add_escaped(
-    struct line *line, struct pn_str s, size_t bytes_max, bool quotes)
-{
-	char escape[8];
-	bool utf8, cut = s.len > bytes_max;
-
-	if (cut)
-		s = cut_text(s, bytes_max);
-	utf8 = pn_str_is_utf8(s);
-	for (size_t i = 0; i < s.len; i++) {
-		char c = s.data[i];
-
-		if (quotes && (c == '"' || c == '\\')) {
-			escape[0] = '\\';
-			escape[1] = c;
-			line_add(line, escape, 2);
-		} else if (is_plain(s, i, utf8)) {
-			line_add(line, &c, 1);
-		} else {
-			(void)snprintf(escape, sizeof(escape), "\\x%02x",
-			    (unsigned)(unsigned char)c);
-			line_add(line, escape, 4);
-		}
-	}
-	if (cut)
-		line_add(line, "...", 3);
-}
-
-static void
-line_add_field(
-    struct line *line, const char *name, struct pn_str value, bool quotes)
-{
-	if (value.data == NULL)
-		return;
-	line_add(line, " ", 1);
-	line_add(line, name, strlen(name));
-	line_add(line, quotes ? "=\"" : "=", quotes ? 2 : 1);
-	line_add_escaped(line, value, FIELD_BYTES_MAX, true);
-	if (quotes)
-		line_add(line, "\"", 1);
-}
-
-static void
-write_stderr(enum pn_log_level level, const struct pn_log_about *about,
-    struct pn_str message)
-{
-	struct line line;
-
-	line.len = 0;
-	line.full = false;
-	line_add(&line, "level=", 6);
-	line_add(&line, level_names[level], strlen(level_names[level]));
-	if (about != NULL) {
-		line_add_field(
-		    &line, "req", pn_str_from(about->request_id), false);
-		line_add_field(
-		    &line, "provider", pn_str_from(about->provider), false);
-		line_add_field(
-		    &line, "tenant", pn_str_from(about->tenant), false);
-		line_add_field(&line, "key", about->key, true);
-		line_add_field(&line, "peer", pn_str_from(about->peer), false);
-	}
-	line_add(&line, " msg=\"", 6);
-	line_add_escaped(&line, message, MESSAGE_BYTES_MAX, true);
-	memcpy(line.data + line.len, "\"\n", LINE_END_BYTES);
-	line.len += LINE_END_BYTES;
-	if (write(STDERR_FILENO, line.data, line.len) < 0) {
+	log_form_line(
+	    line, (enum pn_log_format)atomic_load(&stderr_format), &text);
+	if (write(STDERR_FILENO, text.data, text.len) < 0) {
 		/* Nowhere left to tell it. */
 	}
 }
 
+/* message: masked, in a buffer of LOG_TEXT_BYTES_MAX. */
 static void
-journal_field(struct line *line, struct iovec *fields, int *count,
-    const char *name, struct pn_str value, size_t bytes_max)
+add_held(struct pn_str *message, char *text, unsigned held)
 {
-	size_t start = line->len;
+	int len;
 
-	if (value.data == NULL)
+	if (held == 0)
 		return;
-	assert(*count < FIELDS_MAX);
-	line_add(line, name, strlen(name));
-	line_add(line, "=", 1);
-	if (line->full)
-		return; /* half a name would make the journal refuse it all */
-	line_add_escaped(line, value, bytes_max, false);
-	fields[*count].iov_base = line->data + start;
-	fields[*count].iov_len = line->len - start;
-	(*count)++;
+	assert(message->data == text && message->len < LOG_TEXT_BYTES_MAX);
+	len = snprintf(text + message->len, LOG_TEXT_BYTES_MAX - message->len,
+	    " (%u like it held back)", held);
+	if (len > 0)
+		message->len = strnlen(text, LOG_TEXT_BYTES_MAX);
 }
 
-static int
-write_journal(enum pn_log_level level, const struct pn_log_about *about,
-    struct pn_str message)
+static void PN_PRINTF(4, 0) admitted(struct log_line *line, uint64_t id,
+    unsigned held, const char *fmt, va_list ap)
 {
-	static const char priorities[] = "01234567";
-	struct iovec fields[FIELDS_MAX];
-	struct line line;
-	int count = 0;
-
-	line.len = 0;
-	line.full = false;
-	/* The message first: a long key must not push it out of the line. */
-	journal_field(
-	    &line, fields, &count, "MESSAGE", message, MESSAGE_BYTES_MAX);
-	journal_field(&line, fields, &count, "PRIORITY",
-	    (struct pn_str){ priorities + level, 1 }, 1);
-	journal_field(&line, fields, &count, "SYSLOG_IDENTIFIER",
-	    pn_str_from(program_invocation_short_name), FIELD_BYTES_MAX);
-	if (about != NULL) {
-		journal_field(&line, fields, &count, "PAYNOTIFY_REQUEST",
-		    pn_str_from(about->request_id), FIELD_BYTES_MAX);
-		journal_field(&line, fields, &count, "PAYNOTIFY_PROVIDER",
-		    pn_str_from(about->provider), FIELD_BYTES_MAX);
-		journal_field(&line, fields, &count, "PAYNOTIFY_TENANT",
-		    pn_str_from(about->tenant), FIELD_BYTES_MAX);
-		journal_field(&line, fields, &count, "PAYNOTIFY_KEY",
-		    about->key, FIELD_BYTES_MAX);
-		journal_field(&line, fields, &count, "PAYNOTIFY_PEER",
-		    pn_str_from(about->peer), FIELD_BYTES_MAX);
-	}
-	return sd_journal_sendv(fields, count);
-}
-
-static void PN_PRINTF(4, 0)
-    log_line(enum pn_log_level level, const struct pn_log_about *about,
-	unsigned held, const char *fmt, va_list ap)
-{
-	char text[MESSAGE_BYTES_MAX];
+	char text[LOG_TEXT_BYTES_MAX], masked[LOG_TEXT_BYTES_MAX];
 	struct pn_str message = { text, 0 };
-	int saved = errno, len;
+	int len;
 
 	len = vsnprintf(text, sizeof(text), fmt, ap);
 	if (len > 0)
 		message.len = strnlen(text, sizeof(text));
 	if (len >= (int)sizeof(text))
-		message = cut_text(message, message.len);
-	if (held > 0 && message.len < sizeof(text)) {
-		len = snprintf(text + message.len, sizeof(text) - message.len,
-		    " (%u like it held back)", held);
-		if (len > 0)
-			message.len = strnlen(text, sizeof(text));
+		message = log_form_whole(message);
+	line->message = log_mask(message, masked);
+	log_flood_written(id, line->message);
+	add_held(&line->message, masked, held);
+	write_out(line);
+}
+
+void
+pn_log_line(enum pn_log_category category, enum pn_log_level level,
+    int64_t interval_us, const struct pn_log_about *about, const char *fmt, ...)
+{
+	struct log_line line = {
+		.category = category,
+		.level = level,
+		.time_us = pn_clock_realtime_us(),
+	};
+	int saved = errno;
+	unsigned held = 0;
+	uint64_t id = 0;
+	va_list ap;
+
+	assert(category < PN_LOG_CATEGORY_COUNT && level < PN_LOG_LEVEL_COUNT);
+	if (about != NULL)
+		line.about = *about;
+	if (interval_us != PN_LOG_ALL && level != PN_LOG_DEBUG) {
+		id = log_flood_id(about, fmt);
+		if (!log_flood_admits(
+			id, &line, interval_us, pn_clock_monotonic_us(), &held))
+			return;
 	}
-	(void)pthread_once(&journal_once, journal_look);
-	if (!journal_is_stderr || write_journal(level, about, message) < 0)
-		write_stderr(level, about, message);
+	va_start(ap, fmt);
+	admitted(&line, id, held, fmt, ap);
+	va_end(ap);
 	errno = saved;
 }
 
-static bool
-is_silent(enum pn_log_level level)
+bool
+pn_log_is_held(const struct pn_log_about *about, const char *fmt)
 {
-	assert(level >= PN_LOG_ERR && level <= PN_LOG_DEBUG);
-	return (int)level >
-	       atomic_load_explicit(&log_level, memory_order_relaxed);
+	return log_flood_is_shut(
+	    log_flood_id(about, fmt), pn_clock_monotonic_us());
 }
 
 void
-pn_log(enum pn_log_level level, const struct pn_log_about *about,
-    const char *fmt, ...)
+pn_log_tell_held(bool all)
 {
-	va_list ap;
+	struct log_flood_texts texts;
+	char text[LOG_TEXT_BYTES_MAX];
+	struct log_line line;
+	unsigned held;
+	size_t at = 0;
 
-	if (is_silent(level))
-		return;
-	va_start(ap, fmt);
-	log_line(level, about, 0, fmt, ap);
-	va_end(ap);
-}
-
-void
-pn_log_gated(struct pn_log_gate *gate, long long interval_us,
-    enum pn_log_level level, const struct pn_log_about *about, const char *fmt,
-    ...)
-{
-	long long now = pn_clock_monotonic_us(), next;
-	va_list ap;
-
-	if (is_silent(level))
-		return;
-	next = atomic_load(&gate->next_us);
-	/* Of the threads that see the gate open, one gets through. */
-	if (now < next || !atomic_compare_exchange_strong(
-			      &gate->next_us, &next, now + interval_us)) {
-		atomic_fetch_add(&gate->held, 1);
-		return;
+	while (log_flood_next(
+	    &at, all, pn_clock_monotonic_us(), &line, &texts, &held)) {
+		assert(line.message.len < sizeof(text));
+		memcpy(text, line.message.data, line.message.len);
+		line.message.data = text;
+		add_held(&line.message, text, held);
+		line.time_us = pn_clock_realtime_us();
+		write_out(&line);
 	}
-	va_start(ap, fmt);
-	log_line(level, about, atomic_exchange(&gate->held, 0), fmt, ap);
-	va_end(ap);
 }

@@ -24,8 +24,6 @@
 enum { SETTLE_FAILURES_MAX = 5 };
 static const int64_t LOG_INTERVAL_US = 60 * PN_SECOND_US;
 
-static struct pn_log_gate lost_gate;
-
 void
 pn_deliver_settle_drop(struct pn_attempt *attempt)
 {
@@ -92,7 +90,7 @@ settled(struct pn_deliver *d, const struct pn_delivery_result *results,
 	if (d->settle_max < PN_SETTLE_AT_ONCE)
 		d->settle_max *= 2;
 	if (lost > 0)
-		pn_log_gated(&lost_gate, LOG_INTERVAL_US, PN_LOG_WARNING, NULL,
+		pn_log_every(LOG_INTERVAL_US, PN_LOG_WARNING, NULL,
 		    "%zu of %zu results came when the lease of their event was "
 		    "over: it may be pushed twice",
 		    lost, count);

@@ -44,8 +44,6 @@ static const int64_t REGISTER_AGAIN_US = 30 * PN_SECOND_US;
 static const int64_t HOST_PAUSE_US = PN_SECOND_US;
 static const int64_t LOG_INTERVAL_US = 60 * PN_SECOND_US;
 
-static struct pn_log_gate host_gate;
-
 static uint32_t
 random_bits(void)
 {
@@ -91,7 +89,8 @@ static void
 hold_back(const struct pn_attempt *attempt)
 {
 	attempt->endpoint->hold_us = pn_clock_monotonic_us() + HOST_PAUSE_US;
-	pn_log_gated(&host_gate, LOG_INTERVAL_US, PN_LOG_ERR, NULL,
+	pn_log_every(LOG_INTERVAL_US, PN_LOG_ERR,
+	    &(struct pn_log_about){ .subject = attempt->endpoint->conf->name },
 	    "no events are pushed to endpoint \"%s\", this host lacks what it "
 	    "needs, they wait: %s",
 	    attempt->endpoint->conf->name, attempt->error);

@@ -34,7 +34,6 @@
 /* While another daemon or an application has the key, it is looked at so often
  * even if nothing was notified: who settles by SQL does not notify. */
 static const int64_t look_us = PN_SECOND_US;
-static const int64_t log_interval_us = PN_SECOND_US;
 
 enum { SCOPE_BYTES_MAX = 1024, URL_BYTES_MAX = 16 << 10 };
 
@@ -68,16 +67,17 @@ pn_after_do(struct pn_after *after)
 }
 
 void
-pn_flight_log(const struct pn_flight *flight, enum pn_log_level level,
-    enum pn_problem gate, const char *what)
+pn_flight_log(
+    const struct pn_flight *flight, enum pn_log_level level, const char *what)
 {
 	char tenant[PN_ID_BYTES_MAX + 1];
 
 	(void)snprintf(tenant, sizeof(tenant), PN_STR_FMT,
 	    PN_STR_ARG(flight->scope.tenant));
-	pn_log_gated(&flight->guard->gates[gate], log_interval_us, level,
-	    &(struct pn_log_about){
-		.tenant = tenant, .key = flight->scope.key },
+	pn_log(level,
+	    &(struct pn_log_about){ .tenant = tenant,
+		.subject = flight->route->conf->name,
+		.key = flight->scope.key },
 	    "[guard %s] attempt %d: %s", flight->route->conf->name,
 	    flight->attempt, what);
 }

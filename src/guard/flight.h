@@ -129,7 +129,6 @@ struct pn_guard {
 
 	pthread_t tick;
 	bool tick_started;
-	struct pn_log_gate gates[PN_PROBLEM_COUNT];
 };
 
 /* What is to be done when the lock is no longer held. */
@@ -175,8 +174,8 @@ void pn_flight_abandon(
     struct pn_flight *flight, enum pn_problem problem, struct pn_after *after);
 /* Where max_in_flight counts. */
 struct pn_room *pn_flight_room(const struct pn_flight *flight);
-void pn_flight_log(const struct pn_flight *flight, enum pn_log_level level,
-    enum pn_problem gate, const char *what);
+void pn_flight_log(
+    const struct pn_flight *flight, enum pn_log_level level, const char *what);
 
 /* upstream.c. The key is ours: sends the request, or queues it. */
 void pn_flight_run(struct pn_flight *flight, int64_t now_us);

@@ -74,7 +74,7 @@ settled(struct pn_settlement *settlement)
 		pn_flight_remember(f);
 	}
 	if (completes && f->problem != PN_PROBLEM_NONE)
-		pn_flight_log(f, PN_LOG_ERR, f->problem,
+		pn_flight_log(f, PN_LOG_ERR,
 		    settlement->settled == PN_SETTLED_LOST
 			? "the upstream's answer came after the lease was lost"
 			: "the upstream's answer could not be stored");
@@ -118,7 +118,7 @@ renewed(struct pn_settlement *renewal)
 	if (renewal->settled == PN_SETTLED_LOST && !f->lost) {
 		f->lost = true;
 		pn_metric_add(PN_METRIC_GUARD_LEASES_LOST, 1);
-		pn_flight_log(f, PN_LOG_WARNING, PN_PROBLEM_LEASE_LOST,
+		pn_flight_log(f, PN_LOG_WARNING,
 		    "the lease was lost while the upstream was asked");
 	}
 	if (f->state == PN_FLIGHT_ANSWERED)

@@ -269,10 +269,7 @@ tell(const struct pn_flight *f)
 	    f->request.error.text[0] == '\0' ? "" : ": ", f->request.error.text,
 	    f->work == PN_WORK_NOT ? "the key is free"
 				   : "whether the work was done is not known");
-	pn_flight_log(f, PN_LOG_WARNING,
-	    f->work == PN_WORK_NOT ? PN_PROBLEM_UPSTREAM_UNREACHABLE
-				   : PN_PROBLEM_UPSTREAM_LOST,
-	    text);
+	pn_flight_log(f, PN_LOG_WARNING, text);
 }
 
 /* On the client's thread. */

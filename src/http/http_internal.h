@@ -134,8 +134,7 @@ struct pn_server {
 	struct pn_listener listeners[PN_LISTEN_MAX];
 	size_t listener_count;
 	struct pn_buf listening; /* their texts */
-	struct pn_log_gate refused_gate;
-	struct pn_alive alive; /* handling a piece of a request */
+	struct pn_alive alive;   /* handling a piece of a request */
 	/* Life: open -> stopping (replies close their connection, nothing new
 	 * is accepted) -> refusing (nothing new is submitted) -> stopped. */
 	atomic_bool stopping, refusing;

@@ -74,8 +74,7 @@ accept_policy(void *cls, const struct sockaddr *address, socklen_t len)
 	if (pn_watch_admits(server->watch, &peer))
 		return MHD_YES;
 	pn_metric_add(PN_METRIC_CONNECTIONS_REFUSED, 1);
-	pn_log_gated(&server->refused_gate, PN_SECOND_US, PN_LOG_WARNING,
-	    &(struct pn_log_about){ .peer = peer.text },
+	pn_log(PN_LOG_WARNING, &(struct pn_log_about){ .peer = peer.text },
 	    "refused a connection: too many are open");
 	return MHD_NO;
 }

@@ -27,9 +27,6 @@ struct pn_ingest {
 	struct pn_accounts *accounts; /* under the lock: those of now */
 	struct pn_store *store;
 	unsigned (*status_of)(enum pn_outcome outcome);
-	/* Strangers can cause any of these lines: one a second of each. */
-	struct pn_log_gate refused_gates[PN_VERDICT_COUNT];
-	struct pn_log_gate unavailable_gate, rate_gate, length_gate, allow_gate;
 };
 
 /* -- sets of accounts (accounts.c) ---------------------------------------- */
@@ -40,14 +37,10 @@ pn_accounts_route(const struct pn_accounts *accounts, struct pn_str path);
 
 /* -- request ids (request_id.c) ------------------------------------------- */
 
-enum { PN_REQUEST_ID_TEXT_BYTES = 37 };
-
 /* A UUID of version 7 (RFC 9562): ordered by time, so that receipts grow at
  * one end of their index. */
 void
 pn_request_id_make(int64_t now_us, unsigned char ret_id[PN_REQUEST_ID_BYTES]);
-void pn_request_id_text(const unsigned char id[PN_REQUEST_ID_BYTES],
-    char ret_text[PN_REQUEST_ID_TEXT_BYTES]);
 
 /* -- what a verdict means (outcome.c), pure --------------------------------- */
 
@@ -66,6 +59,8 @@ void pn_report_conflict(struct pn_ingest_job *job);
 void pn_report_unavailable(struct pn_ingest_job *job, const char *why);
 void pn_report_cut(struct pn_ingest_job *job, const char *why);
 void pn_report_not_allowed(struct pn_ingest_job *job, const char *why);
+/* At debug only: just before done(). */
+void pn_report_answered(struct pn_ingest_job *job, const char *verdict);
 /* A lossy receipt of a request that was refused unverified. brief: without body
  * and headers, since whoever floods would fill the database with them. */
 void pn_report_receipt(struct pn_ingest_job *job, const char *verdict,

@@ -2,18 +2,18 @@
  * What is told about a request: a line in the log, a receipt, the headers that
  * evidence keeps.
  *
- * Whoever can reach the port can cause refusals, so their lines pass a gate: one
- * a second for each verdict, the next one telling how many were held back. The
- * digest in the line of a bad signature (to find the body in a capture of the
- * proxy) is computed only for a line that will be written. What carries a right
- * signature comes from the provider and is never held back.
+ * Whoever can reach the port can cause refusals: their lines are alike for the
+ * log if account and verdict are (their subject), and a flood of them collapses.
+ * The digest in the line (to find the body in a capture of the proxy) is computed
+ * only for one that will be written. What carries a right signature comes from
+ * the provider, and its line is never held back.
  *
  * A request without a single header of the provider's was most often stripped by
  * a proxy or a WAF on the way; an operator who reads only "missing header" looks
  * in the wrong place, so the line says so.
  */
 #include <assert.h>
-#include <stdatomic.h>
+#include <inttypes.h>
 #include <stdio.h>
 
 #include "paynotify/encode.h"
@@ -21,13 +21,11 @@
 
 #include "ingest_internal.h"
 
-#define GATE_US PN_SECOND_US
-
 enum { HEX_BYTES = 2 * PN_SHA256_BYTES + 1 };
 
 /* Whom a line is about. The texts live as long as the struct. */
 struct subject {
-	char request_id[PN_REQUEST_ID_TEXT_BYTES];
+	char request_id[PN_UUID_TEXT_BYTES];
 	char peer[64];
 	struct pn_log_about about;
 };
@@ -35,7 +33,7 @@ struct subject {
 static void
 subject_of(const struct pn_ingest_job *job, struct subject *ret)
 {
-	pn_request_id_text(job->request_id, ret->request_id);
+	pn_uuid_text(job->request_id, ret->request_id);
 	(void)snprintf(ret->peer, sizeof(ret->peer), PN_STR_FMT,
 	    PN_STR_ARG(job->request->peer));
 	ret->about = (struct pn_log_about){
@@ -46,13 +44,6 @@ subject_of(const struct pn_ingest_job *job, struct subject *ret)
 	};
 	if (job->notification.event_count > 0)
 		ret->about.key = job->notification.events[0].key;
-}
-
-static bool
-gate_is_shut(struct pn_log_gate *gate)
-{
-	return atomic_load_explicit(&gate->next_us, memory_order_relaxed) >
-	       pn_clock_monotonic_us();
 }
 
 /* A provider that signs in headers, and none of them is there. */
@@ -81,17 +72,17 @@ hint_of(const struct pn_ingest_job *job)
 static void
 report_unverified(struct pn_ingest_job *job, const struct subject *subject)
 {
+	static const char line[] =
+	    "refused as %s: %s (body of %zu bytes, sha256 %s)%s";
 	const struct pn_notification *n = &job->notification;
-	struct pn_log_gate *gate = &job->ingest->refused_gates[n->verdict];
 	unsigned char digest[PN_SHA256_BYTES];
 	char hex[HEX_BYTES] = "";
 
-	if (!gate_is_shut(gate)) {
+	if (!pn_log_is_held(&subject->about, line)) {
 		pn_sha256(job->request->body, digest);
 		pn_hex_lower(digest, sizeof(digest), hex);
 	}
-	pn_log_gated(gate, GATE_US, PN_LOG_WARNING, &subject->about,
-	    "refused as %s: %s (body of %zu bytes, sha256 %s)%s",
+	pn_log(PN_LOG_WARNING, &subject->about, line,
 	    pn_verdict_name(n->verdict), n->reason, job->request->body.len, hex,
 	    hint_of(job));
 }
@@ -104,10 +95,11 @@ pn_report_refused(struct pn_ingest_job *job)
 
 	assert(n->verdict != PN_VERDICT_ACCEPTED);
 	subject_of(job, &subject);
+	subject.about.subject = pn_verdict_name(n->verdict);
 	if (!n->verified)
 		report_unverified(job, &subject);
 	else
-		pn_log(PN_LOG_WARNING, &subject.about,
+		pn_log_always(PN_LOG_WARNING, &subject.about,
 		    "signed, but not recordable, to quarantine as %s: %s",
 		    pn_verdict_name(n->verdict), n->reason);
 }
@@ -117,14 +109,8 @@ pn_report_rate_limited(struct pn_ingest_job *job)
 {
 	struct subject subject;
 
-	if (gate_is_shut(&job->ingest->rate_gate)) {
-		pn_log_gated(&job->ingest->rate_gate, GATE_US, PN_LOG_WARNING,
-		    NULL, "held back");
-		return;
-	}
 	subject_of(job, &subject);
-	pn_log_gated(&job->ingest->rate_gate, GATE_US, PN_LOG_WARNING,
-	    &subject.about, "refused by the rate limit: %s",
+	pn_log(PN_LOG_WARNING, &subject.about, "refused by the rate limit: %s",
 	    job->notification.reason);
 }
 
@@ -134,7 +120,7 @@ pn_report_alarm(struct pn_ingest_job *job)
 	struct subject subject;
 
 	subject_of(job, &subject);
-	pn_log(PN_LOG_WARNING, &subject.about,
+	pn_log_always(PN_LOG_WARNING, &subject.about,
 	    "accepted, but of a kind that is not known: look at it");
 }
 
@@ -144,7 +130,7 @@ pn_report_conflict(struct pn_ingest_job *job)
 	struct subject subject;
 
 	subject_of(job, &subject);
-	pn_log(PN_LOG_WARNING, &subject.about,
+	pn_log_always(PN_LOG_WARNING, &subject.about,
 	    "known key with other content: quarantined");
 }
 
@@ -154,8 +140,8 @@ pn_report_unavailable(struct pn_ingest_job *job, const char *why)
 	struct subject subject;
 
 	subject_of(job, &subject);
-	pn_log_gated(&job->ingest->unavailable_gate, GATE_US, PN_LOG_ERR,
-	    &subject.about, "could not record notification: %s", why);
+	pn_log(PN_LOG_ERR, &subject.about, "could not record notification: %s",
+	    why);
 }
 
 void
@@ -164,8 +150,23 @@ pn_report_cut(struct pn_ingest_job *job, const char *why)
 	struct subject subject;
 
 	subject_of(job, &subject);
-	pn_log_gated(&job->ingest->length_gate, GATE_US, PN_LOG_WARNING,
-	    &subject.about, "refused: %s", why);
+	pn_log(PN_LOG_WARNING, &subject.about, "refused: %s", why);
+}
+
+void
+pn_report_answered(struct pn_ingest_job *job, const char *verdict)
+{
+	struct subject subject;
+
+	if (!pn_log_is_on(PN_LOG_DEBUG, PN_LOG_CATEGORY))
+		return;
+	subject_of(job, &subject);
+	subject.about.subject = verdict;
+	pn_log(PN_LOG_DEBUG, &subject.about,
+	    "answered after %" PRId64 " us as %s: %zu events, body of %zu "
+	    "bytes",
+	    pn_clock_realtime_us() - job->received_us, verdict,
+	    job->notification.event_count, job->request->body.len);
 }
 
 void
@@ -174,8 +175,8 @@ pn_report_not_allowed(struct pn_ingest_job *job, const char *why)
 	struct subject subject;
 
 	subject_of(job, &subject);
-	pn_log_gated(&job->ingest->allow_gate, GATE_US, PN_LOG_WARNING,
-	    &subject.about, "refused as not_allowed: %s", why);
+	pn_log(
+	    PN_LOG_WARNING, &subject.about, "refused as not_allowed: %s", why);
 }
 
 void

@@ -7,7 +7,6 @@
  */
 #include <assert.h>
 
-#include "paynotify/encode.h"
 #include "paynotify/moment.h"
 
 #include "ingest_internal.h"
@@ -24,25 +23,4 @@ pn_request_id_make(int64_t now_us, unsigned char ret_id[PN_REQUEST_ID_BYTES])
 	pn_random_bytes(ret_id + 6, PN_REQUEST_ID_BYTES - 6);
 	ret_id[6] = (unsigned char)(0x70 | (ret_id[6] & 0x0f)); /* version */
 	ret_id[8] = (unsigned char)(0x80 | (ret_id[8] & 0x3f)); /* variant */
-}
-
-void
-pn_request_id_text(const unsigned char id[PN_REQUEST_ID_BYTES],
-    char ret_text[PN_REQUEST_ID_TEXT_BYTES])
-{
-	static const int groups[] = { 4, 2, 2, 2, 6 };
-	char hex[13];
-	char *at = ret_text;
-	int from = 0;
-
-	for (unsigned i = 0; i < PN_COUNT(groups); i++) {
-		if (i > 0)
-			*at++ = '-';
-		pn_hex_lower(id + from, (size_t)groups[i], hex);
-		memcpy(at, hex, (size_t)groups[i] * 2);
-		at += groups[i] * 2;
-		from += groups[i];
-	}
-	*at = '\0';
-	assert(at - ret_text == PN_REQUEST_ID_TEXT_BYTES - 1);
 }

@@ -38,6 +38,14 @@
 static const char rate_limited[] = "rate_limited";
 static const char not_allowed[] = "not_allowed";
 
+static const char *const store_verdicts[] = {
+	[PN_STORE_RECORDED] = "recorded",
+	[PN_STORE_DUPLICATE] = "duplicate",
+	[PN_STORE_QUARANTINED] = "quarantined",
+	[PN_STORE_CONFLICT] = "conflict",
+	[PN_STORE_UNAVAILABLE] = "unavailable",
+};
+
 /* -- the end ------------------------------------------------------------------------- */
 
 static int
@@ -69,6 +77,7 @@ static void
 finish(struct pn_ingest_job *job, enum pn_outcome outcome)
 {
 	decide(job, outcome);
+	pn_report_answered(job, store_verdicts[PN_STORE_UNAVAILABLE]);
 	job->done(job);
 	job->release(job);
 }
@@ -124,6 +133,7 @@ store_done(struct pn_submission *submission, enum pn_store_verdict verdict,
 		decide(job, outcome);
 	assert(
 	    job->outcome == outcome || job->outcome == PN_OUTCOME_UNAVAILABLE);
+	pn_report_answered(job, store_verdicts[verdict]);
 	job->done(job);
 }
 
@@ -269,6 +279,8 @@ refuse_unverified(struct pn_ingest_job *job)
 {
 	const struct pn_notification *n = &job->notification;
 	bool limited = is_limited(job);
+	const char *verdict =
+	    limited ? rate_limited : pn_verdict_name(n->verdict);
 
 	if (limited) {
 		pn_report_rate_limited(job);
@@ -278,9 +290,8 @@ refuse_unverified(struct pn_ingest_job *job)
 		pn_report_refused(job);
 		decide(job, pn_ingest_outcome(n->verdict));
 	}
-	pn_report_receipt(job,
-	    limited ? rate_limited : pn_verdict_name(n->verdict),
-	    status_of(job, job->outcome), limited);
+	pn_report_receipt(job, verdict, status_of(job, job->outcome), limited);
+	pn_report_answered(job, verdict);
 	job->done(job);
 	job->release(job);
 }
@@ -308,6 +319,7 @@ pn_ingest_submit(struct pn_ingest *ingest, struct pn_ingest_job *job)
 
 	assert(job->route != NULL && job->done != NULL);
 	job->ingest = ingest;
+	job->received_us = now_us;
 	*n = (struct pn_notification){ .reason = "" };
 	pn_metric_add(PN_METRIC_REQUESTS, 1);
 	pn_request_id_make(now_us, job->request_id);

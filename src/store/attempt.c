@@ -19,8 +19,11 @@
  */
 #include <assert.h>
 #include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
 #include <string.h>
 
+#include "paynotify/encode.h"
 #include "paynotify/log.h"
 #include "paynotify/metrics.h"
 #include "paynotify/moment.h"
@@ -32,8 +35,6 @@ static const int64_t RETRY_US = 100 * PN_MILLISECOND_US;
 static const int64_t LOG_INTERVAL_US = 10 * PN_SECOND_US;
 static const char SHORT_LOCKS[] = "SET lock_timeout = '20ms'";
 static const char USUAL_LOCKS[] = "SET lock_timeout = '300ms'";
-
-static struct pn_log_gate refused_gate, lost_gate, warned_gate, sync_gate;
 
 /* What an SQL error says about its cause. */
 enum cause {
@@ -108,39 +109,50 @@ settle_all(struct pn_writer *writer, enum pn_fate fate)
 static void
 log_no_standby(void)
 {
-	pn_log_gated(&sync_gate, LOG_INTERVAL_US, PN_LOG_ERR, NULL,
+	pn_log_every(LOG_INTERVAL_US, PN_LOG_ERR, NULL,
 	    "nothing is recorded: require_sync is set, but "
 	    "synchronous_standby_names is empty");
 }
 
+/* quarantined: somebody has to look at it, so it is never held back. */
 static void
 log_refused(const struct pn_writer *writer, const struct pn_submission *s,
-    const char *what, const struct pn_error *error)
+    bool quarantined, const char *what, const struct pn_error *error)
 {
-	char tenant[PN_TENANT_BYTES_MAX + 1] = "";
-
-	if (s->tenant.len < sizeof(tenant))
-		memcpy(tenant, s->tenant.data, s->tenant.len);
-	pn_log_gated(&refused_gate, LOG_INTERVAL_US, PN_LOG_ERR,
-	    &(struct pn_log_about){
+	char request_id[PN_UUID_TEXT_BYTES], provider[PN_TENANT_BYTES_MAX + 1];
+	char tenant[PN_TENANT_BYTES_MAX + 1];
+	const struct pn_log_about about = {
+		.request_id = request_id,
+		.provider = provider,
 		.tenant = tenant,
 		.key = s->event_count == 0 ? s->quarantine_subject
 					   : s->events[0].key,
-	    },
-	    "%s: %s (%s)", what, error->text, writer->conn.sqlstate);
+	};
+
+	pn_uuid_text(s->request_id, request_id);
+	(void)snprintf(
+	    provider, sizeof(provider), PN_STR_FMT, PN_STR_ARG(s->provider));
+	(void)snprintf(
+	    tenant, sizeof(tenant), PN_STR_FMT, PN_STR_ARG(s->tenant));
+	if (quarantined)
+		pn_log_always(PN_LOG_ERR, &about, "%s: %s (%s)", what,
+		    error->text, writer->conn.sqlstate);
+	else
+		pn_log_every(LOG_INTERVAL_US, PN_LOG_ERR, &about, "%s: %s (%s)",
+		    what, error->text, writer->conn.sqlstate);
 }
 
 static void
 log_lost(const struct pn_writer *writer)
 {
 	if (writer->conn.warned)
-		pn_log_gated(&warned_gate, LOG_INTERVAL_US, PN_LOG_ERR, NULL,
+		pn_log_every(LOG_INTERVAL_US, PN_LOG_ERR, NULL,
 		    "the database warned while it committed, so the outcome is "
 		    "unknown and is not acknowledged; mend what it warns of: "
 		    "%s",
 		    writer->conn.warning);
 	else
-		pn_log_gated(&lost_gate, LOG_INTERVAL_US, PN_LOG_WARNING, NULL,
+		pn_log_every(LOG_INTERVAL_US, PN_LOG_WARNING, NULL,
 		    "outcome of a commit is unknown, it is submitted again: %s",
 		    writer->fault.text);
 }
@@ -179,7 +191,7 @@ settle_lost(struct pn_writer *writer, enum pn_fate *fates)
 static void
 settle_later(struct pn_writer *writer, struct pn_submission *s)
 {
-	log_refused(writer, s, "will be tried again", &writer->fault);
+	log_refused(writer, s, false, "will be tried again", &writer->fault);
 	s->alone = true;
 	s->retry_at_us = pn_clock_monotonic_us() + RETRY_US;
 	pn_settle_one(writer, s, PN_FATE_BACK);
@@ -323,7 +335,8 @@ quarantine_refused(struct pn_writer *writer)
 	bool taken = false;
 	int r;
 
-	log_refused(writer, s, "quarantined what the database refused", &cause);
+	log_refused(
+	    writer, s, true, "quarantined what the database refused", &cause);
 	r = pn_batch_run_refused(
 	    &writer->batch, &writer->conn, cause.text, &taken, &writer->fault);
 	if (r < 0) {
@@ -335,7 +348,8 @@ quarantine_refused(struct pn_writer *writer)
 		return 0;
 	}
 	note_refused(writer);
-	log_refused(writer, s, "could not even quarantine", &writer->fault);
+	log_refused(
+	    writer, s, false, "could not even quarantine", &writer->fault);
 	s->verdict = PN_STORE_UNAVAILABLE;
 	pn_settle_one(writer, s, PN_FATE_DONE);
 	return 0;
@@ -354,7 +368,7 @@ settle_refused(struct pn_writer *writer)
 	case CAUSE_LOCKS: settle_later(writer, s); return 0;
 	case CAUSE_SERVER: break;
 	}
-	log_refused(writer, s, "connects anew", &writer->fault);
+	log_refused(writer, s, false, "connects anew", &writer->fault);
 	pn_settle_one(writer, s, PN_FATE_BACK);
 	return -ECONNRESET;
 }
@@ -435,8 +449,8 @@ pn_attempt(struct pn_writer *writer)
 		return settle_refused(writer);
 	if (cause_of(&writer->conn) == CAUSE_SERVER) {
 		note_refused(writer);
-		log_refused(
-		    writer, batch->members[0], "connects anew", &writer->fault);
+		log_refused(writer, batch->members[0], false, "connects anew",
+		    &writer->fault);
 		settle_all(writer, PN_FATE_BACK);
 		return -ECONNRESET;
 	}

@@ -39,8 +39,6 @@ static const int64_t LOG_INTERVAL_US = 10 * PN_SECOND_US;
 static const char SHORT_LOCKS[] = "SET lock_timeout = '20ms'";
 static const char USUAL_LOCKS[] = "SET lock_timeout = '300ms'";
 
-static struct pn_log_gate refused_gate, lost_gate, warned_gate;
-
 /* What an SQL error says about its cause. */
 enum cause {
 	CAUSE_LOCK,   /* an open transaction has the key */
@@ -140,7 +138,7 @@ log_refused(const struct pn_lane *lane, const char *what)
 			 "paynotify_receiver: ";
 	else if (cause_of(&lane->conn) == CAUSE_SETUP)
 		advice = "run `paynotifyctl db migrate`: ";
-	pn_log_gated(&refused_gate, LOG_INTERVAL_US, PN_LOG_ERR, NULL,
+	pn_log_every(LOG_INTERVAL_US, PN_LOG_ERR, NULL,
 	    "the guard's %s %s: %s%s (%s)", lane->kind->name, what, advice,
 	    lane->fault.text, state);
 }
@@ -149,13 +147,13 @@ static void
 log_lost(const struct pn_lane *lane)
 {
 	if (lane->conn.warned)
-		pn_log_gated(&warned_gate, LOG_INTERVAL_US, PN_LOG_ERR, NULL,
+		pn_log_every(LOG_INTERVAL_US, PN_LOG_ERR, NULL,
 		    "the database warned while it committed, so the outcome is "
 		    "unknown and the guard's %s are sent again; mend what it "
 		    "warns of: %s",
 		    lane->kind->name, lane->conn.warning);
 	else
-		pn_log_gated(&lost_gate, LOG_INTERVAL_US, PN_LOG_WARNING, NULL,
+		pn_log_every(LOG_INTERVAL_US, PN_LOG_WARNING, NULL,
 		    "outcome of a commit is unknown, the guard's %s are sent "
 		    "again: %s",
 		    lane->kind->name, lane->fault.text);

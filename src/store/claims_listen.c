@@ -52,8 +52,6 @@ static_assert(DIGESTS_PER_PAYLOAD * (HEX_BYTES + 1) < 8000,
 static const int64_t COALESCE_US = 10 * PN_MILLISECOND_US;
 static const int64_t LOG_INTERVAL_US = 600 * PN_SECOND_US;
 
-static struct pn_log_gate failed_gate;
-
 struct pn_listener {
 	struct pn_claims *claims;
 	void (*settled)(const unsigned char *digest, void *payload);
@@ -271,8 +269,7 @@ leave(struct pn_listener *listener, int r, const struct pn_error *error)
 	pn_conn_close(&listener->conn);
 	if (r != -ECANCELED && listener->backoff.failures >= FAILURES_UNTOLD &&
 	    !atomic_load(&listener->claims->outage_logged))
-		pn_log_gated(&failed_gate, LOG_INTERVAL_US, PN_LOG_WARNING,
-		    NULL,
+		pn_log_every(LOG_INTERVAL_US, PN_LOG_WARNING, NULL,
 		    "could not listen to what other daemons settle, who waits "
 		    "for them looks once a second: %s",
 		    error->text);

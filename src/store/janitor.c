@@ -69,9 +69,6 @@ static const struct duty {
 
 static_assert(PN_COUNT(duties) == PN_DUTY_COUNT, "one row a duty");
 
-static struct pn_log_gate lost_gates[PN_HAND_COUNT];
-static struct pn_log_gate refused_gates[PN_DUTY_COUNT];
-
 static int
 connect_hand(struct pn_hand *hand, struct pn_error *error)
 {
@@ -99,9 +96,9 @@ take_turn(struct pn_hand *hand, enum pn_duty number, struct pn_error *error)
 	if (r < 0)
 		return r;
 	if (r > 0) {
-		pn_log_gated(&refused_gates[number], LOG_INTERVAL_US,
-		    PN_LOG_WARNING, NULL, "janitor could not %s: %s",
-		    duty->what, error->text);
+		pn_log_every(LOG_INTERVAL_US, PN_LOG_WARNING,
+		    &(struct pn_log_about){ .subject = duty->what },
+		    "janitor could not %s: %s", duty->what, error->text);
 		if (rest_us > REFUSED_REST_MAX_US)
 			rest_us = REFUSED_REST_MAX_US;
 	}
@@ -133,6 +130,17 @@ work(struct pn_hand *hand, int64_t *ret_rest_us, struct pn_error *error)
 	return 0;
 }
 
+static void
+report_lost(const struct pn_hand *hand, const struct pn_error *error)
+{
+	bool owner = hand->kind == PN_HAND_OWNER;
+
+	pn_log_every(LOG_INTERVAL_US, PN_LOG_WARNING,
+	    &(struct pn_log_about){ .subject = owner ? "owner" : "janitor" },
+	    "janitor could not work%s: %s", owner ? " as the owner" : "",
+	    error->text);
+}
+
 static void *
 hand_main(void *payload)
 {
@@ -153,11 +161,7 @@ hand_main(void *payload)
 		if (hand->kind == PN_HAND_OWNER && rest_us < OWNER_REST_MIN_US)
 			rest_us = OWNER_REST_MIN_US;
 		if (r != -ECANCELED)
-			pn_log_gated(&lost_gates[hand->kind], LOG_INTERVAL_US,
-			    PN_LOG_WARNING, NULL,
-			    "janitor could not work%s: %s",
-			    hand->kind == PN_HAND_OWNER ? " as the owner" : "",
-			    error.text);
+			report_lost(hand, &error);
 	}
 	pn_conn_close(&hand->conn);
 	return NULL;

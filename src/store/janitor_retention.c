@@ -55,9 +55,6 @@ static const struct kept {
 	{ "evidence", "evidence", offsetof(struct pn_janitor, evidence_us) },
 };
 
-static struct pn_log_gate rights_gates[PN_COUNT(kept)];
-static struct pn_log_gate blocked_gates[PN_COUNT(kept)];
-
 /* Columns of statements/retention.sql. */
 enum { NAME, WHAT, STATEMENT, ALLOWED, OWNER, ME };
 
@@ -94,7 +91,8 @@ find_step(struct pn_hand *hand, const struct kept *table, PGresult **ret_step,
 static void
 report_rights(const struct kept *table, const PGresult *step)
 {
-	pn_log_gated(&rights_gates[table - kept], DAY_US, PN_LOG_WARNING, NULL,
+	pn_log_every(DAY_US, PN_LOG_WARNING,
+	    &(struct pn_log_about){ .subject = table->parent },
 	    "could not drop \"%s\", which is older than [retention] %s: role "
 	    "\"%s\" does not own it; set [database] admin_dsn to a role that "
 	    "is, or is a member of, \"%s\"",
@@ -124,8 +122,8 @@ take_step(
 	if (r < 0)
 		return r;
 	if (r > 0 && strcmp(hand->conn.sqlstate, "55P03") == 0) {
-		pn_log_gated(&blocked_gates[table - kept], DAY_US,
-		    PN_LOG_NOTICE, NULL,
+		pn_log_every(DAY_US, PN_LOG_NOTICE,
+		    &(struct pn_log_about){ .subject = table->parent },
 		    "\"%s\" is to be dropped and waits for an old transaction "
 		    "that may read it; it is tried again",
 		    PQgetvalue(step, 0, NAME));

@@ -44,8 +44,6 @@ static const int64_t LOG_INTERVAL_US = 600 * PN_SECOND_US;
 /* Some seconds: an outage of all is noticed by the writers meanwhile. */
 enum { FAILURES_UNTOLD = 8 };
 
-static struct pn_log_gate failed_gate;
-
 struct pn_notifier {
 	struct pn_store *store;
 	pthread_t thread;
@@ -140,8 +138,7 @@ report(struct pn_notifier *notifier, const struct pn_error *error)
 		notifier->backoff.failures < FAILURES_UNTOLD;
 	pthread_mutex_unlock(&store->lock);
 	if (!quiet)
-		pn_log_gated(&failed_gate, LOG_INTERVAL_US, PN_LOG_WARNING,
-		    NULL,
+		pn_log_every(LOG_INTERVAL_US, PN_LOG_WARNING, NULL,
 		    "could not notify consumers, they see new events when they "
 		    "poll: %s",
 		    error->text);

@@ -29,8 +29,6 @@ enum {
 static const int64_t DRAIN_US = 200 * PN_MILLISECOND_US;
 static const int64_t LOG_INTERVAL_US = 60 * PN_SECOND_US;
 
-static struct pn_log_gate failed_gate;
-
 enum column {
 	C_ID,
 	C_PROVIDER,
@@ -267,7 +265,7 @@ write_taken(struct pn_refusals *refusals)
 		pn_conn_close(&refusals->conn);
 	pn_metric_add(
 	    PN_METRIC_RECEIPTS_DROPPED, (int64_t)refusals->taken_count);
-	pn_log_gated(&failed_gate, LOG_INTERVAL_US, PN_LOG_WARNING, NULL,
+	pn_log_every(LOG_INTERVAL_US, PN_LOG_WARNING, NULL,
 	    "could not write receipts of refused requests: %s", error.text);
 	(void)pn_stop_wait(
 	    &refusals->store->stop, pn_backoff_next_us(&refusals->backoff));

@@ -21,8 +21,6 @@
 
 static const int64_t LOG_INTERVAL_US = 10 * PN_SECOND_US;
 
-static struct pn_log_gate limit_gate;
-
 /* Takes s out of what the timer watches. Under the lock. */
 static void
 forget(struct pn_writer *writer, const struct pn_submission *s)
@@ -48,7 +46,7 @@ settle_locked(
 	forget(writer, s);
 	expired = (atomic_load(&s->state) & PN_STATE_EXPIRED) != 0;
 	if (fate == PN_FATE_BACK && !expired && s->attempts > PN_RACES_MAX) {
-		pn_log_gated(&limit_gate, LOG_INTERVAL_US, PN_LOG_ERR, NULL,
+		pn_log_every(LOG_INTERVAL_US, PN_LOG_ERR, NULL,
 		    "gave up a notification that lost %u races", s->attempts);
 		s->verdict = PN_STORE_UNAVAILABLE;
 		fate = PN_FATE_DONE;

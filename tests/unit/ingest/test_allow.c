@@ -136,6 +136,6 @@ main(void)
 		TEST(test_allow__who_may_not_come_leaves_a_brief_receipt),
 	};
 
-	pn_log_set_level(PN_LOG_ERR);
+	pn_log_configure(PN_LOG_ERR, 0);
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -476,6 +476,6 @@ main(void)
 		TEST(test_ingest__refusals_of_the_head_leave_a_receipt),
 	};
 
-	pn_log_set_level(PN_LOG_ERR);
+	pn_log_configure(PN_LOG_ERR, 0);
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
