@@ -17,6 +17,7 @@ struct pn_conf_option_doc {
 	/* Of a list that has several, NULL-terminated; else NULL. */
 	const char *const *default_values;
 	bool repeatable, required;
+	bool reloadable; /* applied by SIGHUP, else by a restart */
 	const char *doc;
 };
 size_t pn_conf_option_count(void);

@@ -5,6 +5,7 @@
 #ifndef PN_DELIVER_H
 #define PN_DELIVER_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "paynotify/compiler.h"
@@ -19,13 +20,20 @@ int pn_deliver_check(
 
 struct pn_deliver;
 
-/* Starts the threads; never waits for the database. Borrows conf. Without an
- * endpoint *ret_deliver is NULL and nothing runs. pn_net_init() was called.
- * -EINVAL as pn_deliver_check, -ENOMEM, -EAGAIN. */
-int pn_deliver_open(const struct pn_conf *conf, struct pn_deliver **ret_deliver,
-    struct pn_error *ret_error) PN_MUSTCHECK;
-/* Stops claiming, lets what is in flight end for at most grace_us, hands back
- * what was not sent, settles, stops the threads. NULL is fine. */
+/* Starts the threads; never waits for the database. Borrows dsn, keeps a
+ * reference to conf. Without an endpoint *ret_deliver is NULL and nothing runs.
+ * pn_net_init() was called. -EINVAL as pn_deliver_check, -ENOMEM, -EAGAIN. Two of
+ * them at once are as safe as two hosts: an event is leased to one. */
+int pn_deliver_open(const char *dsn, struct pn_conf *conf,
+    struct pn_deliver **ret_deliver, struct pn_error *ret_error) PN_MUSTCHECK;
+/* Stops claiming, and returns: by itself it lets what is in flight end, for at
+ * most grace_us, hands back what was not sent, settles, and ends its threads.
+ * Once, from the thread that closes it. NULL is fine. */
+void pn_deliver_stop(struct pn_deliver *deliver, int64_t grace_us);
+/* After a stop: whether closing it will not wait. */
+bool pn_deliver_is_over(struct pn_deliver *deliver);
+/* Waits for its end and frees it. After a stop, whose grace counts, or without
+ * one, with this grace. NULL is fine. */
 void pn_deliver_close(struct pn_deliver *deliver, int64_t grace_us);
 
 #endif

@@ -63,6 +63,9 @@ enum pn_metric {
 	PN_METRIC_CONNECTIONS,         /* gauge: open client connections */
 	PN_METRIC_DATABASE_UP,         /* gauge: writers connected */
 	PN_METRIC_OLDEST_SNAPSHOT,     /* gauge: its age in transactions */
+	PN_METRIC_RELOADS_DONE,        /* of the configuration, by SIGHUP */
+	PN_METRIC_RELOADS_REFUSED,     /* the old one goes on */
+	PN_METRIC_CONFIG_LOADED,       /* gauge: when, in seconds since 1970 */
 	PN_METRIC_COUNT
 };
 

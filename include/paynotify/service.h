@@ -10,6 +10,8 @@
 #include <stdint.h>
 
 void pn_service_ready(const char *status);
+/* Until the next pn_service_ready(). */
+void pn_service_reloading(void);
 void pn_service_stopping(void);
 void pn_service_status(const char *status);
 
@@ -17,8 +19,8 @@ void pn_service_status(const char *status);
  * this often. 0: nobody asks. */
 int64_t pn_service_watchdog_us(void);
 void pn_service_alive(void);
-/* The next of these signals, which are blocked; 0 when the time is over, or for no
- * reason. us 0: it never is. */
+/* The next of these signals, which are blocked, SIGHUP after all others; 0 when
+ * the time is over, or for no reason. us 0: it never is. */
 int pn_service_signal(const sigset_t *signals, int64_t us);
 
 /* The names that FileDescriptorName= gives to the sockets of a service; one of

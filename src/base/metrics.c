@@ -41,6 +41,10 @@ struct row {
 	"paynotify_guard_upstream_total", "{work=\"" work "\"}", false, \
 	    "Requests to upstreams, by what is known of the work"
 
+#define RELOADS(result)                                              \
+	"paynotify_reloads_total", "{result=\"" result "\"}", false, \
+	    "Reloads of the configuration by SIGHUP"
+
 static const struct row rows[] = {
 	[PN_METRIC_REQUESTS] = { "paynotify_requests_total", "", false,
 	    "Notifications that reached a route" },
@@ -121,6 +125,13 @@ static const struct row rows[] = {
 	    true,
 	    "Age in transactions of the oldest snapshot, which keeps the "
 	    "hand-off's tables from being cleaned" },
+	[PN_METRIC_RELOADS_DONE] = { RELOADS("done") },
+	[PN_METRIC_RELOADS_REFUSED] = { RELOADS("refused") },
+	[PN_METRIC_CONFIG_LOADED] = { "paynotify_config_loaded_timestamp_"
+				      "seconds",
+	    "", true,
+	    "When the configuration that runs was loaded, in seconds since "
+	    "1970" },
 };
 
 static_assert(PN_COUNT(rows) == PN_METRIC_COUNT, "one row a metric");

@@ -12,6 +12,7 @@
  */
 #include "paynotify/service.h"
 
+#include <inttypes.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -42,6 +43,14 @@ void
 pn_service_ready(const char *status)
 {
 	notify("READY=1", status);
+}
+
+void
+pn_service_reloading(void)
+{
+	(void)sd_notifyf(0,
+	    "RELOADING=1\nMONOTONIC_USEC=%" PRId64 "\nSTATUS=reloading",
+	    pn_clock_monotonic_us());
 }
 
 void
@@ -81,10 +90,19 @@ pn_service_signal(const sigset_t *signals, int64_t us)
 		.tv_sec = (time_t)(us / PN_SECOND_US),
 		.tv_nsec = (long)(us % PN_SECOND_US) * 1000,
 	};
+	const struct timespec now = { .tv_sec = 0 };
 	int number = us == 0 ? sigwaitinfo(signals, NULL)
 			     : sigtimedwait(signals, NULL, &time);
+	sigset_t others = *signals;
+	int other;
 
-	return number < 0 ? 0 : number;
+	if (number != SIGHUP)
+		return number < 0 ? 0 : number;
+	/* Of several the kernel gives the one with the lowest number, and that
+	 * is SIGHUP: who sends it without end could hold up a stop for ever. */
+	(void)sigdelset(&others, SIGHUP);
+	other = sigtimedwait(&others, NULL, &now);
+	return other < 0 ? number : other;
 }
 
 /* -- sockets ----------------------------------------------------------------- */

@@ -7,8 +7,7 @@
  *
  * SIGTERM, SIGINT and SIGHUP are blocked before the first thread exists, so that
  * every thread inherits the mask and only the wait here ever sees them. SIGPIPE is
- * ignored: a client that hangs up is an errno. SIGHUP does not reload, but it
- * must not kill either: log rotation and habit send it.
+ * ignored: a client that hangs up is an errno. SIGHUP reloads (reload.c).
  *
  * Exit status: 0 stopped by a signal, or nothing found wrong; 1 could not start
  * (an address in use); 2 usage; 78 (EX_CONFIG) bad configuration, so that systemd
@@ -27,6 +26,7 @@
 
 #include "paynotify/conf.h"
 #include "paynotify/log.h"
+#include "paynotify/moment.h"
 #include "paynotify/net.h"
 #include "paynotify/server.h"
 #include "paynotify/service.h"
@@ -163,34 +163,42 @@ raise_descriptor_limit(void)
 
 /* -- run -------------------------------------------------------------------- */
 
-/* The signal to stop on. Feeds systemd's watchdog meanwhile. */
+/* How long nothing is to be done unless a signal comes; 0: for ever. */
+static int64_t
+idle_us(const struct program *program, int64_t feed_at_us)
+{
+	int64_t us = feed_at_us - pn_clock_monotonic_us();
+
+	if (program->ending_count > 0 && us > PN_SECOND_US)
+		return PN_SECOND_US; /* to look whether they have ended */
+	if (feed_at_us == INT64_MAX)
+		return 0;
+	return us < 1 ? 1 : us;
+}
+
+/* The signal to stop on. Feeds systemd's watchdog meanwhile: by the clock, since
+ * signals may come at any rate. */
 static int
 wait_for_stop(struct program *program, const sigset_t *signals)
 {
-	int64_t look_us = pn_service_watchdog_us();
+	int64_t every_us = pn_service_watchdog_us(), feed_at_us = INT64_MAX;
 	int number;
 
-	while ((number = pn_service_signal(signals, look_us)) == 0 ||
-	       number == SIGHUP) {
+	if (every_us > 0)
+		feed_at_us = pn_clock_monotonic_us() + every_us;
+	do {
+		number =
+		    pn_service_signal(signals, idle_us(program, feed_at_us));
 		if (number == SIGHUP)
-			pn_log_notice("reload is not supported: restart to "
-				      "apply a changed configuration");
-		else if (look_us > 0 && program_is_alive(program))
+			program_reload(program);
+		program_reap(program);
+		if (pn_clock_monotonic_us() < feed_at_us)
+			continue;
+		feed_at_us = pn_clock_monotonic_us() + every_us;
+		if (program_is_alive(program))
 			pn_service_alive();
-	}
+	} while (number == 0 || number == SIGHUP);
 	return number;
-}
-
-/* What is allowed but hardly meant, one a line. */
-static void
-log_warnings(const struct pn_conf *conf)
-{
-	struct pn_str rest = pn_str_from(conf->warnings), line;
-
-	while (rest.data != NULL && rest.len > 0) {
-		line = pn_str_split(&rest, '\n');
-		pn_log_warning(PN_STR_FMT, PN_STR_ARG(line));
-	}
 }
 
 /* Opens everything, waits for a signal. */
@@ -202,7 +210,7 @@ serve(struct program *program, const sigset_t *signals)
 
 	if (geteuid() == 0)
 		pn_log_warning("running as root: give it a user of its own");
-	log_warnings(program->conf);
+	program_log_warnings(program->conf);
 	raise_descriptor_limit();
 	if (program_open(program, &error) < 0) {
 		pn_log_err("%s", error.text);
@@ -218,7 +226,8 @@ serve(struct program *program, const sigset_t *signals)
 static int
 run(const struct arguments *arguments)
 {
-	struct program program = { .role = arguments->role };
+	struct program program = { .role = arguments->role,
+		.path = arguments->config };
 	struct pn_error error = { .text = "" };
 	sigset_t signals;
 	int r, status = EXIT_OK;

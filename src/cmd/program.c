@@ -23,6 +23,7 @@
 #include <stdio.h>
 
 #include "paynotify/log.h"
+#include "paynotify/metrics.h"
 #include "paynotify/moment.h"
 #include "paynotify/net.h"
 #include "paynotify/service.h"
@@ -117,14 +118,13 @@ open_admin(struct program *program, struct pn_error *ret_error)
 int
 program_open(struct program *program, struct pn_error *ret_error)
 {
-	bool pushes =
-	    is(program, ROLE_DELIVER) && program->conf->deliver_count > 0;
 	bool gates =
 	    is(program, ROLE_RECEIVE) && program->conf->guard.listen.count > 0;
 	int r;
 
-	/* libcurl wants to be initialised before there are threads. */
-	if ((pushes || gates) && pn_net_init() < 0)
+	/* libcurl wants to be initialised before there are threads; endpoints
+	 * may come with a reload. */
+	if ((is(program, ROLE_DELIVER) || gates) && pn_net_init() < 0)
 		return pn_error_set(
 		    ret_error, -EIO, "could not initialise libcurl");
 	r = open_store(program, ret_error);
@@ -136,9 +136,16 @@ program_open(struct program *program, struct pn_error *ret_error)
 		r = pn_guard_open(program->conf, &program->guard, ret_error);
 	if (r == 0)
 		r = open_admin(program, ret_error);
-	if (r == 0 && pushes)
-		r = pn_deliver_open(
-		    program->conf, &program->deliver, ret_error);
+	if (r == 0 && is(program, ROLE_DELIVER))
+		r = pn_deliver_open(program->conf->database.dsn, program->conf,
+		    &program->deliver, ret_error);
+	if (r == 0) {
+		program->current = pn_conf_ref(program->conf);
+		program_note_loaded();
+	}
+	/* From here on they are the pipeline's, if there is one. */
+	pn_accounts_unref(program->accounts);
+	program->accounts = NULL;
 	return r;
 }
 
@@ -148,8 +155,8 @@ capped_grace_us(int64_t us)
 	return us < outbound_grace_us_max ? us : outbound_grace_us_max;
 }
 
-static int64_t
-push_grace_us(const struct pn_conf *conf)
+int64_t
+program_push_grace_us(const struct pn_conf *conf)
 {
 	int64_t grace_us = 0;
 
@@ -170,6 +177,18 @@ guard_grace_us(const struct pn_conf *conf)
 	return capped_grace_us(grace_us);
 }
 
+/* All have their grace at the same time. Without a current configuration opening
+ * has failed, before there was one. */
+static void
+close_delivers(struct program *program)
+{
+	pn_deliver_stop(
+	    program->deliver, program_push_grace_us(program->current));
+	pn_deliver_close(program->deliver, 0);
+	for (size_t i = 0; i < program->ending_count; i++)
+		pn_deliver_close(program->ending[i], 0);
+}
+
 void
 program_close(struct program *program)
 {
@@ -178,7 +197,8 @@ program_close(struct program *program)
 	if (program->conf == NULL)
 		return; /* comes first: then nothing else was opened */
 	commit_us = program->conf->server.commit_timeout_us;
-	pn_deliver_close(program->deliver, push_grace_us(program->conf));
+	if (program->current != NULL)
+		close_delivers(program);
 	pn_guard_close(program->guard, guard_grace_us(program->conf));
 	pn_admin_close(program->admin);
 	pn_server_close(program->server, read_grace_us + commit_us);
@@ -186,6 +206,7 @@ program_close(struct program *program)
 		pn_store_close(program->store, commit_us);
 	pn_ingest_close(program->ingest);
 	pn_accounts_unref(program->accounts);
+	pn_conf_unref(program->current);
 	pn_conf_unref(program->conf);
 }
 
@@ -241,4 +262,22 @@ program_is_alive(struct program *program)
 		    server ? "" : " server", guard ? "" : " gateway",
 		    store ? "" : " store");
 	return server && guard && store;
+}
+
+void
+program_log_warnings(const struct pn_conf *conf)
+{
+	struct pn_str rest = pn_str_from(conf->warnings), line;
+
+	while (rest.data != NULL && rest.len > 0) {
+		line = pn_str_split(&rest, '\n');
+		pn_log_warning(PN_STR_FMT, PN_STR_ARG(line));
+	}
+}
+
+void
+program_note_loaded(void)
+{
+	pn_metric_set(
+	    PN_METRIC_CONFIG_LOADED, pn_clock_realtime_us() / PN_SECOND_US);
 }

@@ -23,17 +23,25 @@ enum role {
 	ROLE_ALL = ROLE_RECEIVE | ROLE_DELIVER,
 };
 
+enum { PROGRAM_ENDING_MAX = 8 }; /* deliverers of configurations that were */
+
 /* What is open, in order. */
 struct program {
 	enum role role;
-	struct pn_conf *conf; /* cmd_load() has made these two */
-	struct pn_accounts *accounts;
+	const char *path; /* of the configuration; borrowed */
+	/* cmd_load() has made these two. The configuration stays to the end:
+	 * server, store, gateway and admin port borrow what is in it. */
+	struct pn_conf *conf;
+	struct pn_accounts *accounts; /* until they are the pipeline's */
+	struct pn_conf *current;      /* that of the last good load */
 	struct pn_ingest *ingest;
 	struct pn_store *store;
 	struct pn_server *server;
 	struct pn_guard *guard;
 	struct pn_admin *admin;
 	struct pn_deliver *deliver;
+	struct pn_deliver *ending[PROGRAM_ENDING_MAX]; /* stopped */
+	size_t ending_count;
 };
 
 /* Opens what the role takes, in order. On failure close_program() closes what
@@ -48,5 +56,16 @@ void program_announce(const struct program *program);
 /* Whether everything that must not hang has got on since the last call, which
  * should be seconds ago. Says what has not. */
 bool program_is_alive(struct program *program);
+/* What is allowed but hardly meant, one a line. */
+void program_log_warnings(const struct pn_conf *conf);
+/* Metrics: the configuration that runs was loaded now. */
+void program_note_loaded(void);
+/* How long pushes that are in flight get when they are to end. */
+int64_t program_push_grace_us(const struct pn_conf *conf);
+
+/* reload.c: all or nothing; says in the log what came of it. */
+void program_reload(struct program *program);
+/* Closes deliverers that have ended. */
+void program_reap(struct program *program);
 
 #endif

@@ -45,14 +45,17 @@ static const struct conf_kind kinds[] = {
 	{ .name = "alipay",
 	    .section = "alipay",
 	    .family = CONF_ACCOUNT,
+	    .reloadable = true,
 	    .check = conf_check_alipay },
 	{ .name = "wechat",
 	    .section = "wechat",
 	    .family = CONF_ACCOUNT,
+	    .reloadable = true,
 	    .check = conf_check_wechat },
 	{ .name = "deliver",
 	    .section = "deliver",
 	    .family = CONF_ENDPOINT,
+	    .reloadable = true,
 	    .check = conf_check_deliver },
 	{ .name = "guard", .section = "guard", .optional = true },
 	{ .name = "guard",
@@ -421,6 +424,16 @@ pn_conf_option_count(void)
 	return PN_COUNT(options);
 }
 
+static bool
+is_reloadable(const struct conf_option *option)
+{
+	for (size_t i = 0; i < PN_COUNT(kinds); i++)
+		if (strcmp(kinds[i].section, option->section) == 0)
+			return kinds[i].reloadable;
+	assert(!"each option belongs to a kind of sections");
+	return false;
+}
+
 struct pn_conf_option_doc
 pn_conf_option_doc(size_t index)
 {
@@ -434,6 +447,7 @@ pn_conf_option_doc(size_t index)
 		.default_values = conf_option_defaults(option),
 		.repeatable = (option->flags & CONF_REPEATABLE) != 0,
 		.required = (option->flags & CONF_REQUIRED) != 0,
+		.reloadable = is_reloadable(option),
 		.doc = option->doc,
 	};
 }

@@ -95,7 +95,8 @@ struct conf_kind {
 			      * one, the second tells them apart */
 	const char *section; /* what its options' rows call it */
 	enum conf_family family;
-	bool optional; /* no section, no defaults */
+	bool optional;   /* no section, no defaults */
+	bool reloadable; /* SIGHUP applies what is changed in it */
 	/* Relations between options; NULL: there are none. */
 	void (*check)(
 	    struct conf_load *load, const struct conf_section *section);

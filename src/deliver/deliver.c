@@ -69,6 +69,7 @@ free_all(struct pn_deliver *deliver)
 	for (size_t i = 0; i < deliver->endpoint_count; i++)
 		pn_endpoint_done(&deliver->endpoints[i]);
 	free(deliver->endpoints);
+	pn_conf_unref(deliver->conf);
 	if (deliver->wake_fd >= 0)
 		(void)close(deliver->wake_fd);
 	if (deliver->abort_fd >= 0)
@@ -136,9 +137,22 @@ open_fds(struct pn_deliver *deliver, struct pn_error *error)
 	return 0;
 }
 
+/* Says that it is over as the last thing of all. */
+static void *
+worker_main(void *payload)
+{
+	struct pn_deliver *deliver = payload;
+
+	pn_worker_main(deliver);
+	pthread_mutex_lock(&deliver->lock);
+	deliver->over = true;
+	pthread_mutex_unlock(&deliver->lock);
+	return NULL;
+}
+
 int
-pn_deliver_open(const struct pn_conf *conf, struct pn_deliver **ret_deliver,
-    struct pn_error *ret_error)
+pn_deliver_open(const char *dsn, struct pn_conf *conf,
+    struct pn_deliver **ret_deliver, struct pn_error *ret_error)
 {
 	struct pn_deliver *deliver;
 	int r;
@@ -151,7 +165,8 @@ pn_deliver_open(const struct pn_conf *conf, struct pn_deliver **ret_deliver,
 	deliver = calloc(1, sizeof(*deliver));
 	if (deliver == NULL)
 		return pn_error_set(ret_error, -ENOMEM, "out of memory");
-	deliver->dsn = conf->database.dsn;
+	deliver->dsn = dsn;
+	deliver->conf = pn_conf_ref(conf);
 	deliver->settle_max = PN_SETTLE_AT_ONCE;
 	pn_attempts_init(&deliver->finished);
 	pn_attempts_init(&deliver->pending);
@@ -161,8 +176,8 @@ pn_deliver_open(const struct pn_conf *conf, struct pn_deliver **ret_deliver,
 		r = open_endpoints(deliver, conf, ret_error);
 	if (r == 0)
 		r = open_client(deliver, conf, ret_error);
-	if (r == 0 && pthread_create(
-			  &deliver->thread, NULL, pn_worker_main, deliver) != 0)
+	if (r == 0 &&
+	    pthread_create(&deliver->thread, NULL, worker_main, deliver) != 0)
 		r = pn_error_set(ret_error, -EAGAIN,
 		    "could not start the deliverer's thread");
 	if (r != 0) {
@@ -174,7 +189,7 @@ pn_deliver_open(const struct pn_conf *conf, struct pn_deliver **ret_deliver,
 }
 
 void
-pn_deliver_close(struct pn_deliver *deliver, int64_t grace_us)
+pn_deliver_stop(struct pn_deliver *deliver, int64_t grace_us)
 {
 	struct itimerspec at = { .it_value.tv_nsec = 0 };
 	int64_t until_us = pn_clock_monotonic_us() + grace_us;
@@ -196,6 +211,28 @@ pn_deliver_close(struct pn_deliver *deliver, int64_t grace_us)
 	assert(r == 0);
 	n = write(deliver->wake_fd, &one, sizeof(one));
 	assert(n == sizeof(one));
+}
+
+bool
+pn_deliver_is_over(struct pn_deliver *deliver)
+{
+	bool over;
+
+	pthread_mutex_lock(&deliver->lock);
+	over = deliver->over;
+	pthread_mutex_unlock(&deliver->lock);
+	return over;
+}
+
+void
+pn_deliver_close(struct pn_deliver *deliver, int64_t grace_us)
+{
+	int64_t until_us;
+
+	if (deliver == NULL)
+		return;
+	if (!pn_deliver_is_closing(deliver, &until_us))
+		pn_deliver_stop(deliver, grace_us);
 	(void)pthread_join(deliver->thread, NULL);
 	free_all(deliver);
 }

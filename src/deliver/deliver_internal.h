@@ -130,7 +130,8 @@ struct pn_delivery_result pn_attempt_result(const struct pn_attempt *attempt);
 /* -- deliver.c, worker.c, settle.c ------------------------------------------ */
 
 struct pn_deliver {
-	const char *dsn; /* borrowed */
+	const char *dsn;      /* borrowed */
+	struct pn_conf *conf; /* a reference of its own */
 	struct pn_endpoint *endpoints;
 	size_t endpoint_count;
 	struct pn_client *client;
@@ -140,7 +141,7 @@ struct pn_deliver {
 
 	pthread_mutex_t lock; /* never held during a system call */
 	struct pn_attempts finished;
-	bool closing;
+	bool closing, over;       /* over: the worker has ended */
 	int64_t closing_until_us; /* monotonic */
 
 	/* The worker's own. */
@@ -154,7 +155,8 @@ struct pn_deliver {
 	size_t turn;       /* which endpoint claims first */
 };
 
-void *pn_worker_main(void *deliver);
+/* The worker: until it is told to stop and all is settled. */
+void pn_worker_main(struct pn_deliver *deliver);
 /* Any thread: the client is through with it. */
 void
 pn_deliver_finished(struct pn_deliver *deliver, struct pn_attempt *attempt);

@@ -398,11 +398,9 @@ wind_up(struct pn_deliver *d)
 	d->handoff = NULL;
 }
 
-void *
-pn_worker_main(void *deliver)
+void
+pn_worker_main(struct pn_deliver *d)
 {
-	struct pn_deliver *d = deliver;
-
 	/* Linux: of this thread. Not allowed, it runs as it is. */
 	(void)setpriority(PRIO_PROCESS, 0, PN_DELIVER_NICE);
 	collect(d);
@@ -412,5 +410,4 @@ pn_worker_main(void *deliver)
 		collect(d);
 	}
 	wind_up(d);
-	return NULL;
 }

@@ -9,7 +9,6 @@
 
 #include "paynotify/migrate.h"
 
-#include "array.h"
 #include "statements.h"
 #include "store_internal.h"
 
@@ -91,40 +90,4 @@ pn_session_open(struct pn_conn *conn, const struct pn_store *store,
 {
 	return pn_session_connect(conn, store->dsn, store->stop.fd,
 	    pn_sql_session, ret_health, ret_error);
-}
-
-int
-pn_session_put_keys(struct pn_conn *conn, const struct pn_store *store,
-    struct pn_error *ret_error)
-{
-	enum { KEYS_BYTES_MAX = 64 << 20 };
-	struct pn_array prints, pems;
-	struct pn_str a, b;
-	int r = 0;
-
-	if (store->key_count == 0)
-		return 0;
-	prints = pn_array_init(PN_ARRAY_BYTEA, KEYS_BYTES_MAX);
-	pems = pn_array_init(PN_ARRAY_TEXT, KEYS_BYTES_MAX);
-	for (size_t i = 0; i < store->key_count; i++) {
-		pn_array_add_bytes(
-		    &prints, store->keys[i].fingerprint, PN_SHA256_BYTES);
-		pn_array_add_str(&pems, pn_str_from(store->keys[i].pem));
-	}
-	a = pn_array_finish(&prints);
-	b = pn_array_finish(&pems);
-	if (a.data == NULL || b.data == NULL)
-		r = pn_error_set(ret_error, -ENOMEM, "out of memory");
-	if (r == 0)
-		r = pn_conn_query(conn, pn_sql_keys,
-		    &(struct pn_params){
-			.count = 2,
-			.values = (const char *const[]){ a.data, b.data },
-			.lengths = (const int[]){ (int)a.len, (int)b.len },
-			.formats = (const int[]){ 1, 1 },
-		    },
-		    NULL, ret_error);
-	pn_array_done(&prints);
-	pn_array_done(&pems);
-	return r;
 }

@@ -22,39 +22,12 @@
 
 #include "paynotify/moment.h"
 
+#include "keys.h"
 #include "store_internal.h"
 
 /* One may be an accident; each is tried again, so a second one follows soon. */
 enum { REFUSALS_MIN = 2 };
 static const int64_t REFUSAL_TOLD_US = 60 * PN_SECOND_US;
-
-static void
-free_keys(struct pn_store *store)
-{
-	for (size_t i = 0; i < store->key_count; i++)
-		free((char *)(uintptr_t)store->keys[i].pem);
-	free(store->keys);
-}
-
-static int
-copy_keys(struct pn_store *store, const struct pn_store_options *options)
-{
-	struct pn_store_key *to;
-
-	store->keys = calloc(options->key_count + 1, sizeof(store->keys[0]));
-	if (store->keys == NULL)
-		return -ENOMEM;
-	for (size_t i = 0; i < options->key_count; i++) {
-		to = &store->keys[store->key_count++];
-		*to = options->keys[i];
-		if (to->pem == NULL)
-			continue;
-		to->pem = strdup(to->pem);
-		if (to->pem == NULL)
-			return -ENOMEM;
-	}
-	return 0;
-}
 
 static int
 init(struct pn_store *store, const struct pn_store_options *options)
@@ -66,7 +39,7 @@ init(struct pn_store *store, const struct pn_store_options *options)
 	store->writers = calloc(options->writers, sizeof(store->writers[0]));
 	if (store->dsn == NULL || store->writers == NULL)
 		return -ENOMEM;
-	r = copy_keys(store, options);
+	r = pn_store_add_keys(store, options->keys, options->key_count);
 	if (r < 0)
 		return r;
 	r = pn_stop_init(&store->stop);
@@ -212,7 +185,7 @@ pn_store_close(struct pn_store *store, int64_t grace_us)
 	pthread_cond_destroy(&store->drained);
 	pthread_cond_destroy(&store->changed);
 	pthread_mutex_destroy(&store->lock);
-	free_keys(store);
+	pn_store_free_keys(store);
 	free(store->writers);
 	free(store->dsn);
 	free(store);

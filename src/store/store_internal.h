@@ -70,6 +70,7 @@ struct pn_writer {
 	struct pn_conn conn;
 	struct pn_backoff backoff;
 	struct pn_error fault; /* why the connection is given up */
+	unsigned key_version;  /* of the keys that it has written */
 };
 
 struct pn_refusals; /* refusal.c */
@@ -82,8 +83,6 @@ struct pn_store {
 	unsigned writer_count;
 	int64_t commit_timeout_us, key_hot_us;
 	bool require_sync;
-	struct pn_store_key *keys;
-	size_t key_count;
 	struct pn_stop stop; /* readable: all threads end */
 
 	pthread_mutex_t lock;
@@ -91,6 +90,9 @@ struct pn_store {
 	pthread_cond_t drained; /* outstanding is 0 */
 	pthread_cond_t changed; /* health; for wait_first */
 	struct pn_queue queue;
+	struct pn_store_key *keys; /* each once */
+	size_t key_count;
+	unsigned key_version; /* counts the additions */
 	/* Writers that wait for work are idle + woken: who signals moves one
 	 * from the first to the second, so that nobody is signalled twice. */
 	unsigned idle, woken;
@@ -192,9 +194,6 @@ int pn_session_open(struct pn_conn *conn, const struct pn_store *store,
 /* The same without a store, with other settings. */
 int pn_session_connect(struct pn_conn *conn, const char *dsn, int stop_fd,
     const char *settings, enum pn_store_health *ret_health,
-    struct pn_error *ret_error) PN_MUSTCHECK;
-/* Writes verifying_keys. As pn_conn_run(). */
-int pn_session_put_keys(struct pn_conn *conn, const struct pn_store *store,
     struct pn_error *ret_error) PN_MUSTCHECK;
 
 #endif

@@ -12,12 +12,14 @@
  * the truth before the first request notices.
  */
 #include <assert.h>
+#include <errno.h>
 #include <string.h>
 
 #include "paynotify/log.h"
 #include "paynotify/metrics.h"
 #include "paynotify/moment.h"
 
+#include "keys.h"
 #include "store_internal.h"
 
 static const int64_t IDLE_CHECK_US = PN_SECOND_US;
@@ -55,7 +57,7 @@ sleep_until(struct pn_store *store, int64_t until_us)
 }
 
 /* Fills the batch. False: nothing came within the time of an idle check, or
- * told to stop. */
+ * told to stop, or there are keys to be written first. */
 static bool
 take(struct pn_writer *writer)
 {
@@ -66,7 +68,8 @@ take(struct pn_writer *writer)
 
 	pn_batch_reset(batch);
 	pthread_mutex_lock(&store->lock);
-	while (!store->stopping && now_us < check_at_us) {
+	while (!store->stopping && now_us < check_at_us &&
+	       !pn_store_has_new_keys(writer)) {
 		pn_queue_take(&store->queue, batch, now_us, &retry_at_us);
 		if (batch->count > 0)
 			break;
@@ -151,7 +154,7 @@ connect_writer(struct pn_writer *writer)
 	if (r == 0)
 		r = pn_batch_prepare(&writer->conn, &error);
 	if (r == 0)
-		r = pn_session_put_keys(&writer->conn, store, &error);
+		r = pn_store_put_keys(writer, &error);
 	if (r == 0) {
 		set_ready(writer);
 		return;
@@ -186,6 +189,24 @@ is_stopping(struct pn_store *store)
 	return stopping;
 }
 
+/* Writes keys that were added, if there are any. < 0: the connection is of no
+ * use. */
+static int
+catch_up(struct pn_writer *writer)
+{
+	struct pn_store *store = writer->store;
+	bool behind;
+
+	pthread_mutex_lock(&store->lock);
+	behind = pn_store_has_new_keys(writer);
+	pthread_mutex_unlock(&store->lock);
+	if (!behind)
+		return 0;
+	/* What refuses it now refuses it at the next connection too, and says
+	 * so there. */
+	return pn_store_put_keys(writer, &writer->fault) == 0 ? 0 : -EIO;
+}
+
 /* Whether an idle writer's connection has ended. */
 static bool
 is_dead(struct pn_writer *writer)
@@ -211,7 +232,7 @@ pn_writer_main(void *payload)
 		if (take(writer))
 			lost = pn_attempt(writer) < 0;
 		else
-			lost = is_dead(writer);
+			lost = is_dead(writer) || catch_up(writer) < 0;
 		assert(writer->sent_count == 0);
 		if (lost)
 			disconnect(writer);

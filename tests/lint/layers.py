@@ -11,7 +11,7 @@ CONTRACTS = {
     "codec": "capture charset form json xml",
     "crypto": "cipher digest key",
     "event": "event",
-    "conf": "conf conf_option_doc conf_values",
+    "conf": "conf conf_change conf_option_doc conf_values",
     "provider": "provider",
     "store": "claims deliveries evidence guard_keys handoff migrate quarantine query stats store",
     "ingest": "ingest",

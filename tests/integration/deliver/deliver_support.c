@@ -75,7 +75,8 @@ push_open(struct push_fixture *f)
 	struct pn_error error = { { 0 } };
 
 	assert_null(f->deliver);
-	if (pn_deliver_open(&f->conf, &f->deliver, &error) != 0)
+	if (pn_deliver_open(
+		f->conf.database.dsn, &f->conf, &f->deliver, &error) != 0)
 		fail_msg("%s", error.text);
 }
 

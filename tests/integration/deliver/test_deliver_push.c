@@ -280,7 +280,9 @@ test_push__two_deliverers_send_nothing_twice(void **state)
 	char trade[16];
 
 	push_open(f);
-	assert_int_equal(pn_deliver_open(&f->conf, &second, &error), 0);
+	assert_int_equal(
+	    pn_deliver_open(f->conf.database.dsn, &f->conf, &second, &error),
+	    0);
 	for (int i = 0; i < EVENTS; i++) {
 		(void)snprintf(trade, sizeof(trade), "t%d", i);
 		assert_int_equal(put(f->store, trade, 100), PN_STORE_RECORDED);

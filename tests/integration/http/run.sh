@@ -18,5 +18,5 @@ if [ $# -gt 0 ]; then
     python3 -m unittest "$@"
 else
     python3 -m unittest -v test_replies test_limits test_peers test_caps test_crowd test_life \
-        test_sockets
+        test_sockets test_reload
 fi

@@ -67,17 +67,6 @@ class Stop(Case):
             self.expect(c.read(), 200, b"success")
         self.assertEqual(daemon.wait(), 0)
 
-    def test_http__sighup_does_not_stop(self):
-        """A log rotation's SIGHUP, sent from habit, kills the receiver."""
-        daemon = self.start().ready()
-        for n in (1, 2):
-            daemon.process.send_signal(signal.SIGHUP)
-            eventually(lambda n=n: daemon.exited() or
-                       daemon.log().count("reload is not supported") == n, "it is said")
-            self.assertFalse(daemon.exited(), daemon.log())
-        self.expect(daemon.ask(ALIPAY, *self.signer.alipay("SH1")), 200, b"success")
-        self.assertEqual(daemon.stop(), 0, daemon.log())
-
     def test_http__restart_on_the_same_unix_socket(self):
         """A killed daemon's socket keeps the next one from starting."""
         daemon = self.start().ready()

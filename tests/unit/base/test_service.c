@@ -61,6 +61,22 @@ assert_told(struct manager *manager, const char *expected)
 	assert_string_equal(text, expected);
 }
 
+/* With a number between the two. */
+static void
+assert_told_that(struct manager *manager, const char *head, const char *tail)
+{
+	char text[1024];
+	ssize_t len = recv(manager->fd, text, sizeof(text) - 1, MSG_DONTWAIT);
+	size_t digits;
+
+	assert_true(len > 0);
+	text[len] = '\0';
+	assert_memory_equal(text, head, strlen(head));
+	digits = strspn(text + strlen(head), "0123456789");
+	assert_true(digits > 0);
+	assert_string_equal(text + strlen(head) + digits, tail);
+}
+
 /* Readiness never told, or told with a line that a stranger wrote. */
 static void
 test_service__tells_state_and_one_line_of_status(void **state)
@@ -73,6 +89,9 @@ test_service__tells_state_and_one_line_of_status(void **state)
 	assert_told(&manager, "READY=1\nSTATUS=serving 2 accounts");
 	pn_service_status("down: x\nMAINPID=1\r");
 	assert_told(&manager, "\nSTATUS=down: x MAINPID=1 ");
+	pn_service_reloading();
+	assert_told_that(
+	    &manager, "RELOADING=1\nMONOTONIC_USEC=", "\nSTATUS=reloading");
 	pn_service_stopping();
 	assert_told(&manager, "STOPPING=1\nSTATUS=stopping");
 	manager_close(&manager);

@@ -130,6 +130,27 @@ test_ctl_docs__the_manual_has_every_option_and_its_default(void **state)
 	pn_buf_done(&manual);
 }
 
+/* An operator reloads and waits for what only a restart does, or restarts for
+ * nothing. */
+static void
+test_ctl_docs__the_manual_says_what_a_reload_applies(void **state)
+{
+	struct pn_buf manual = read_document("src/cmd/man/paynotifyd.conf.5");
+	char *part = part_of(&manual, "\n.Sh RELOADING", "\n.Sh ");
+
+	(void)state;
+	for (size_t i = 0; i < pn_conf_option_count(); i++) {
+		struct pn_conf_option_doc o = pn_conf_option_doc(i);
+		char item[64];
+
+		(void)snprintf(item, sizeof(item), "\n.It Sy [%s]", o.section);
+		if ((strstr(part, item) != NULL) != o.reloadable)
+			fail_msg("the manual is wrong about [%s]", o.section);
+	}
+	free(part);
+	pn_buf_done(&manual);
+}
+
 int
 main(void)
 {
@@ -138,6 +159,8 @@ main(void)
 		    test_ctl_docs__the_sample_has_every_option_and_its_default),
 		cmocka_unit_test(
 		    test_ctl_docs__the_manual_has_every_option_and_its_default),
+		cmocka_unit_test(
+		    test_ctl_docs__the_manual_says_what_a_reload_applies),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -56,7 +56,7 @@ test_endpoint__names_the_place_of_a_wrong_secret(void **state)
 	assert_non_null(strstr(error.text, "a.conf:8: "));
 	assert_non_null(strstr(error.text, "app.secret"));
 	assert_null(strstr(error.text, "MDEy"));
-	assert_int_equal(pn_deliver_open(&conf, &unused, &error), -EINVAL);
+	assert_int_equal(pn_deliver_open("", &conf, &unused, &error), -EINVAL);
 	deliver.secret_file.count = 1;
 	assert_int_equal(pn_deliver_check(&conf, &error), 0);
 }
@@ -72,7 +72,7 @@ test_endpoint__none_runs_nothing(void **state)
 
 	(void)state;
 	assert_int_equal(pn_deliver_check(&conf, &error), 0);
-	assert_int_equal(pn_deliver_open(&conf, &deliver, &error), 0);
+	assert_int_equal(pn_deliver_open("", &conf, &deliver, &error), 0);
 	assert_null(deliver);
 	pn_deliver_close(NULL, 0);
 }
