@@ -206,7 +206,7 @@ int
 pn_store_submit(struct pn_store *store, struct pn_submission *submission)
 {
 	int64_t now_us = pn_clock_monotonic_us();
-	bool open;
+	bool open, called = false;
 
 	assert((submission->quarantine_reason != NULL) ==
 	       (submission->event_count == 0));
@@ -224,9 +224,11 @@ pn_store_submit(struct pn_store *store, struct pn_submission *submission)
 	if (open) {
 		pn_queue_append(&store->queue, submission);
 		store->outstanding++;
-		pn_store_wake(store);
+		called = pn_store_call_writer(store);
 	}
 	pthread_mutex_unlock(&store->lock);
+	if (called)
+		pthread_cond_signal(&store->work);
 	return open ? 0 : 1;
 }
 

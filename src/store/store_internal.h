@@ -134,9 +134,9 @@ void pn_queue_settle(struct pn_queue *queue, const struct pn_submission *s);
 struct pn_submission *
 pn_queue_take_expired(struct pn_queue *queue, int64_t now_us);
 
-/* Wakes a writer if one is idle; under the lock. */
-void pn_store_wake(struct pn_store *store);
-/* The same, if the queue has news. */
+/* Under the lock: whether one is idle; `work` is signalled after unlocking. */
+bool pn_store_call_writer(struct pn_store *store) PN_MUSTCHECK;
+/* Under the lock: wakes an idle writer if the queue has news. */
 void pn_store_wake_for_news(struct pn_store *store);
 
 /* writer.c, timer.c: thread functions. */

@@ -25,21 +25,30 @@
 static const int64_t IDLE_CHECK_US = PN_SECOND_US;
 static const int64_t SCHEMA_CHECK_US = PN_SECOND_US;
 
-void
-pn_store_wake(struct pn_store *store)
+/* Who is woken under the lock waits for it at once: two system calls more, and
+ * a turn of the processor, on the way of a lone notification. */
+bool
+pn_store_call_writer(struct pn_store *store)
 {
 	if (store->idle == 0)
-		return;
+		return false;
 	store->idle--;
 	store->woken++;
-	pthread_cond_signal(&store->work);
+	return true;
+}
+
+static void
+wake(struct pn_store *store)
+{
+	if (pn_store_call_writer(store))
+		pthread_cond_signal(&store->work);
 }
 
 void
 pn_store_wake_for_news(struct pn_store *store)
 {
 	if (store->queue.news)
-		pn_store_wake(store);
+		wake(store);
 	store->queue.news = false;
 }
 
@@ -82,7 +91,7 @@ take(struct pn_writer *writer)
 	    batch->count * sizeof(writer->sent[0]));
 	writer->sent_count = batch->count;
 	if (batch->count > 0 && store->queue.first != NULL)
-		pn_store_wake(store); /* there is more than one can take */
+		wake(store); /* there is more than one can take */
 	pthread_mutex_unlock(&store->lock);
 	return batch->count > 0;
 }
