@@ -27,7 +27,7 @@ READY_SECONDS_MAX=30
 
 NEEDED=(gcc libc6-dev cmake ninja-build pkg-config openssl util-linux procps
     libmicrohttpd-dev libjansson-dev libxml2-dev libssl-dev libpq-dev
-    libcurl4-openssl-dev libinih-dev libsystemd-dev libcmocka-dev postgresql)
+    libcurl4-openssl-dev libarchive-dev libinih-dev libsystemd-dev libcmocka-dev postgresql)
 
 say() { printf '%s\n' "$*"; }
 step() { printf '\n== %s\n' "$*"; }

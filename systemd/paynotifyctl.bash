@@ -5,7 +5,7 @@
 
 # "config check", "trigger", ...: one a line.
 _paynotifyctl_commands() {
-    "$1" --help 2>/dev/null | sed -n 's/^  \([a-z]\+\( [a-z]\+\)\{0,1\}\)  .*/\1/p'
+    "$1" --help 2>/dev/null | sed -n 's/^  \([a-z-]\+\( [a-z]\+\)\{0,1\}\)  .*/\1/p'
 }
 
 # The accounts of the configuration: "[alipay shop1]" is alipay/shop1.
@@ -27,7 +27,7 @@ _paynotifyctl() {
         mapfile -t COMPREPLY < <(compgen -W "$(_paynotifyctl_accounts)" -- "$word")
         return
         ;;
-    -c | --config | --sign-key | --out)
+    -c | --config | --sign-key | --out | --output)
         compopt -o filenames
         mapfile -t COMPREPLY < <(compgen -f -- "$word")
         return

@@ -31,7 +31,7 @@ export CTEST_OUTPUT_ON_FAILURE=1 NO_COLOR=1 CLICOLOR=0
 NEEDED=(gcc libc6-dev clang cmake ninja-build pkg-config ccache clang-format-14
     clang-tidy-14 python3 git openssl curl jq procps
     libmicrohttpd-dev libjansson-dev libxml2-dev libssl-dev libpq-dev
-    libcurl4-openssl-dev libinih-dev libsystemd-dev libcmocka-dev
+    libcurl4-openssl-dev libarchive-dev libinih-dev libsystemd-dev libcmocka-dev
     postgresql-15 postgresql-client-15
     dpkg-dev file systemd iproute2
     python3-psycopg python3-fastapi python3-asyncpg python3-uvicorn

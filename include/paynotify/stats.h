@@ -50,4 +50,10 @@ typedef int (*pn_stats_fn)(const struct pn_stats *stats, void *payload);
 int pn_query_stats(struct pn_query *query, pn_stats_fn stats, void *payload,
     struct pn_error *ret_error) PN_MUSTCHECK;
 
+/* Settings of the server that matter to it, by name. */
+typedef int (*pn_setting_fn)(
+    struct pn_str name, struct pn_str value, void *payload);
+int pn_query_settings(struct pn_query *query, pn_setting_fn setting,
+    void *payload, struct pn_error *ret_error) PN_MUSTCHECK;
+
 #endif

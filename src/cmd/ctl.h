@@ -105,6 +105,10 @@ int ctl_consumer_choose(struct ctl *ctl, struct pn_buf *ret_name) PN_MUSTCHECK;
  * NUL behind it, unless it failed. */
 void ctl_actor_find(const struct ctl_args *args, struct pn_buf *ret_actor);
 
+/* ctl_stats.c: the object of `stats --json`. 0; or what a query came to. */
+int ctl_stats_add_json(struct ctl *ctl, struct pn_buf *out,
+    struct pn_error *ret_error) PN_MUSTCHECK;
+
 /* The commands. */
 int ctl_config_check(struct ctl *ctl);
 int ctl_db_migrate(struct ctl *ctl);
@@ -117,6 +121,7 @@ int ctl_events_show(struct ctl *ctl);
 int ctl_events_tail(struct ctl *ctl);
 int ctl_receipts_list(struct ctl *ctl);
 int ctl_stats(struct ctl *ctl);
+int ctl_support_bundle(struct ctl *ctl);
 int ctl_tenants_list(struct ctl *ctl);
 int ctl_evidence_verify(struct ctl *ctl);
 int ctl_quarantine_list(struct ctl *ctl);

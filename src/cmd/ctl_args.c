@@ -96,6 +96,8 @@ const struct ctl_option ctl_options[CTL_OPT_COUNT] = {
 	    "only PROCESSING, COMPLETED or FAILED (set aside) ones" },
 	[CTL_OPT_REASON] = { "reason", 0, "TEXT", CTL_RECORD, AT(reason), 0,
 	    CTL_REASON_BYTES_MAX, "why, for the record" },
+	[CTL_OPT_OUTPUT] = { "output", 0, "FILE", CTL_TEXT, AT(out), 0, 0,
+	    "the file to make (paynotify-support-TIME.tar.gz)" },
 	[CTL_OPT_WATCH] = { "watch", 0, NULL, CTL_FLAG, AT(watch), 0, 0,
 	    "again every SECONDS (2), until it is interrupted" },
 	[CTL_OPT_ALL] = { "all", 0, NULL, CTL_FLAG, AT(all), 0, 0,

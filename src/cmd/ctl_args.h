@@ -53,6 +53,7 @@ enum ctl_option_id {
 	CTL_OPT_ACTOR,
 	CTL_OPT_ALL,
 	CTL_OPT_WATCH,
+	CTL_OPT_OUTPUT,
 	CTL_OPT_STATE_QUARANTINE, /* --state too, of the quarantine */
 	CTL_OPT_COUNT
 };

@@ -74,6 +74,21 @@ const struct ctl_command ctl_commands[] = {
 		"however much is stored.\n",
 	},
 	{
+	    .name = "support-bundle",
+	    .options = COMMON | CTL_BIT(CTL_OPT_OUTPUT),
+	    .need = CTL_NEEDS_PATH,
+	    .run = ctl_support_bundle,
+	    .summary = "one file for who is to help, without secrets",
+	    .details = "Versions, the configuration without secrets, what "
+		       "`config check`, `db status`\n"
+		       "and `stats` say, the last receipts without bodies and "
+		       "numbers, settings of\n"
+		       "PostgreSQL, readiness and metrics, the journal and the "
+		       "units. What cannot be had\n"
+		       "says so inside: a bad configuration or a database "
+		       "that is away is no hindrance.\n",
+	},
+	{
 	    .group = "tenants",
 	    .name = "list",
 	    .options = COMMON,

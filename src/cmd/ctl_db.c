@@ -2,7 +2,7 @@
  * `db migrate` and `db status`: the schema, by the migrations compiled in.
  * One row a migration, told as it happens.
  */
-#include "ctl.h"
+#include "ctl_list.h"
 
 #include <string.h>
 
@@ -12,6 +12,7 @@ struct report {
 	bool json;
 	size_t applied, already, pending, changed;
 	int exit;
+	struct ctl_progress progress;
 };
 
 static void
@@ -43,8 +44,10 @@ print_migration(const struct pn_migration *migration, const char *state,
 		}
 		pn_buf_add_char(&out, '\n');
 	}
+	ctl_progress_hide(&report->progress);
 	if (ctl_flush(&out) != CTL_DONE)
 		report->exit = CTL_REFUSED;
+	ctl_progress_set(&report->progress, report->progress.done + 1);
 }
 
 int
@@ -54,7 +57,10 @@ ctl_db_migrate(struct ctl *ctl)
 	struct pn_error error = { .text = "" };
 	int r;
 
+	ctl_progress_start(&report.progress, ctl, "migrations",
+	    (int64_t)pn_migration_count(), false);
 	r = pn_migrate(ctl->dsn, print_migration, &report, &error);
+	ctl_progress_hide(&report.progress);
 	if (r < 0)
 		return ctl_database_complain(ctl->conf, ctl->dsn, r, &error);
 	if (!ctl->args.json)

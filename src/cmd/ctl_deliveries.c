@@ -8,21 +8,12 @@
  */
 #include "ctl_deliveries.h"
 
-#include <errno.h>
 #include <string.h>
 
-enum { BLOCK_ROWS = 500 };
+#include "ctl_list.h"
 
 static const char *const titles[] = { "SEQ", "CONSUMER", "STATE", "ATTEMPTS",
 	"DUE", "TYPE", "TENANT", "OUT_TRADE_NO", "EVENT", "REASON" };
-
-struct listing {
-	bool json;
-	struct ctl_table *table; /* NULL for JSON */
-	struct pn_buf out;
-	uint64_t rows;
-	int exit;
-};
 
 void
 ctl_delivery_add_members(struct pn_buf *out, const struct pn_delivery_row *row)
@@ -77,55 +68,18 @@ add_list_cells(struct ctl_table *table, const struct pn_delivery_row *row)
 }
 
 static int
-listing_flush(struct listing *listing)
-{
-	if (listing->table != NULL)
-		ctl_table_print(listing->table, false, &listing->out);
-	return ctl_flush(&listing->out);
-}
-
-static int
 add_list_row(const struct pn_delivery_row *row, void *payload)
 {
-	struct listing *listing = payload;
+	struct ctl_list *list = payload;
 	int r = 0;
 
-	if (listing->rows++ == 0 && !listing->json)
-		pn_buf_add_char(&listing->out, '\n'); /* below the overview */
-	if (listing->json)
-		add_list_json(&listing->out, row);
+	if (list->rows == 0 && list->table != NULL)
+		pn_buf_add_char(&list->out, '\n'); /* below the overview */
+	if (list->table == NULL)
+		add_list_json(&list->out, row);
 	else
-		r = add_list_cells(listing->table, row);
-	if (r < 0) {
-		ctl_complain("out of memory: ask for less with --limit");
-		listing->exit = CTL_REFUSED;
-	} else if (listing->rows % BLOCK_ROWS == 0) {
-		listing->exit = listing_flush(listing);
-	}
-	return listing->exit == CTL_DONE ? 0 : -EIO;
-}
-
-static int
-query_deliveries(struct ctl *ctl, struct listing *listing)
-{
-	uint64_t limit =
-	    ctl->args.limit == UINT64_MAX ? CTL_LIST_LIMIT : ctl->args.limit;
-	struct pn_delivery_filter filter = {
-		.consumer = ctl->args.consumer,
-		.state = ctl->args.state,
-		.tenant = ctl->args.tenant,
-		.after_seq = -1,
-		.limit = limit == 0 ? INT64_MAX : (int64_t)limit,
-	};
-	struct pn_error error = { .text = "" };
-	int r = pn_query_deliveries(
-	    ctl->query, &filter, add_list_row, listing, &error);
-
-	if (listing->exit != CTL_DONE)
-		return listing->exit; /* told already */
-	if (r < 0)
-		return ctl_database_complain(ctl->conf, ctl->dsn, r, &error);
-	return listing_flush(listing);
+		r = add_list_cells(list->table, row);
+	return ctl_list_added(list, r);
 }
 
 static bool
@@ -142,58 +96,61 @@ is_listed_state(const char *state)
 
 /* The overview; or, for programs, only whether the consumer exists. */
 static int
-list_consumers(struct ctl *ctl, struct listing *listing)
+list_consumers(struct ctl *ctl, struct ctl_list *list)
 {
-	int r = ctl_consumers_overview(ctl, ctl->args.consumer, &listing->out);
+	int r = ctl_consumers_overview(ctl, ctl->args.consumer, &list->out);
 
 	if (r != CTL_DONE)
 		return r;
-	if (listing->json)
-		pn_buf_reset(&listing->out);
-	else if (listing->out.len == 0)
+	if (list->table == NULL)
+		pn_buf_reset(&list->out);
+	else if (list->out.len == 0)
 		(void)fprintf(stderr, "no consumers yet\n");
-	return ctl_flush(&listing->out);
+	return ctl_flush(&list->out);
 }
 
-static void
-say_how_many(const struct ctl *ctl, const struct listing *listing)
+static int
+list_deliveries(struct ctl *ctl, struct ctl_list *list)
 {
-	if (!listing->json && listing->rows == 0)
-		(void)fprintf(stderr,
-		    "nothing that was claimed is unfinished%s\n",
-		    ctl->args.consumer || ctl->args.state || ctl->args.tenant
-			? " and matches"
-			: "");
-	if (ctl->args.limit == UINT64_MAX && listing->rows == CTL_LIST_LIMIT)
-		(void)fprintf(stderr,
-		    "these are the oldest %d; --limit N "
-		    "shows more, --limit 0 all\n",
-		    CTL_LIST_LIMIT);
+	const struct ctl_args *args = &ctl->args;
+	const struct pn_delivery_filter filter = {
+		.consumer = args->consumer,
+		.state = args->state,
+		.tenant = args->tenant,
+		.after_seq = -1,
+		.limit = ctl_list_limit(ctl),
+	};
+	struct pn_error error = { .text = "" };
+	int r = pn_query_deliveries(
+	    ctl->query, &filter, add_list_row, list, &error);
+
+	return ctl_list_end(list, ctl, r, &error);
 }
 
 int
 ctl_deliveries_list(struct ctl *ctl)
 {
-	struct listing listing = { .json = ctl->args.json,
-		.out = pn_buf_init(CTL_OUTPUT_BYTES_MAX) };
+	const struct ctl_args *args = &ctl->args;
+	struct ctl_list list;
 	int r;
 
-	if (ctl->args.state != NULL && !is_listed_state(ctl->args.state))
+	if (args->state != NULL && !is_listed_state(args->state))
 		return ctl_usage(ctl->command,
 		    "--state \"%s\" is none of leased, waiting, retry, dead",
-		    ctl->args.state);
-	if (!listing.json)
-		listing.table = ctl_table_new(titles, PN_COUNT(titles));
-	if (!listing.json && listing.table == NULL) {
-		ctl_complain("out of memory");
-		return CTL_REFUSED;
-	}
-	r = list_consumers(ctl, &listing);
+		    args->state);
+	r = ctl_list_open(&list, ctl, titles, PN_COUNT(titles));
 	if (r == CTL_DONE)
-		r = query_deliveries(ctl, &listing);
+		r = list_consumers(ctl, &list);
 	if (r == CTL_DONE)
-		say_how_many(ctl, &listing);
-	ctl_table_free(listing.table);
-	pn_buf_done(&listing.out);
+		r = list_deliveries(ctl, &list);
+	if (r == CTL_DONE && list.rows == 0 && list.table != NULL)
+		(void)fprintf(stderr,
+		    "nothing that was claimed is unfinished%s\n",
+		    args->consumer || args->state || args->tenant
+			? " and matches"
+			: "");
+	else if (r == CTL_DONE)
+		ctl_list_say_how_many(&list, ctl, "deliveries", "oldest", true);
+	ctl_list_done(&list);
 	return r;
 }

@@ -213,6 +213,7 @@ fail_once(struct ctl_run *run, const char *fmt, ...)
 	(void)vsnprintf(text, sizeof(text), fmt, ap);
 	va_end(ap);
 	pthread_mutex_lock(&run->lock);
+	ctl_progress_hide(&run->progress);
 	if (!run->stop)
 		ctl_complain("%s", text);
 	run->stop = true;
@@ -253,7 +254,9 @@ send_one(struct ctl_run *run, const struct delivery *delivery,
 	pthread_mutex_lock(&run->lock);
 	run->sent++;
 	run->succeeded += success;
+	ctl_progress_hide(&run->progress);
 	r = ctl_flush(&out) == CTL_DONE ? 0 : -EIO;
+	ctl_progress_set(&run->progress, (int64_t)run->sent);
 	pthread_mutex_unlock(&run->lock);
 	return r;
 }
@@ -284,6 +287,7 @@ deliver(
 	}
 	if (net == NULL) {
 		run->sent++;
+		ctl_progress_set(&run->progress, (int64_t)run->sent);
 		r = write_capture(run, delivery, pn_buf_str(&wire));
 		run->succeeded += r == 0;
 		return r;
@@ -323,6 +327,8 @@ ctl_run_deliver(struct ctl_run *run)
 	uint64_t wanted = run->ctl->args.connections, started = 0;
 
 	assert(wanted >= 1 && wanted <= CTL_CONNECTIONS_MAX);
+	ctl_progress_start(
+	    &run->progress, run->ctl, "deliveries", (int64_t)run->total, false);
 	while (started + 1 < wanted && started + 1 < run->total) {
 		if (pthread_create(
 			&threads[started], NULL, connection_main, run) != 0)
@@ -332,4 +338,5 @@ ctl_run_deliver(struct ctl_run *run)
 	(void)connection_main(run);
 	for (uint64_t i = 0; i < started; i++)
 		(void)pthread_join(threads[i], NULL);
+	ctl_progress_hide(&run->progress);
 }

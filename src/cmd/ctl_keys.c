@@ -8,23 +8,11 @@
  */
 #include "ctl_keys.h"
 
-#include <errno.h>
-#include <string.h>
-
-#include "paynotify/moment.h"
-
-enum { BLOCK_ROWS = 500 };
+#include "ctl_list.h"
 
 static const char *const titles[] = { "TENANT", "ROUTE", "KEY", "STATE",
 	"ATTEMPTS", "CRASHES", "CREATED", "UNTIL", "REASON" };
 static const char *const states[] = { "PROCESSING", "COMPLETED", "FAILED" };
-
-struct listing {
-	struct ctl_table *table; /* NULL for JSON */
-	struct pn_buf out;
-	uint64_t rows;
-	int exit;
-};
 
 /* -- what the commands share ------------------------------------------------- */
 
@@ -116,72 +104,19 @@ add_cells(struct ctl_table *table, const struct pn_guard_key_row *row)
 }
 
 static int
-listing_flush(struct listing *listing)
-{
-	if (listing->table != NULL)
-		ctl_table_print(listing->table, false, &listing->out);
-	return ctl_flush(&listing->out);
-}
-
-static int
 add_row(const struct pn_guard_key_row *row, void *payload)
 {
-	struct listing *listing = payload;
+	struct ctl_list *list = payload;
 	int r = 0;
 
-	listing->rows++;
-	if (listing->table == NULL) {
-		pn_buf_add_char(&listing->out, '{');
-		ctl_keys_add_members(&listing->out, row);
-		pn_buf_add_text(&listing->out, "}\n");
+	if (list->table == NULL) {
+		pn_buf_add_char(&list->out, '{');
+		ctl_keys_add_members(&list->out, row);
+		pn_buf_add_text(&list->out, "}\n");
 	} else {
-		r = add_cells(listing->table, row);
+		r = add_cells(list->table, row);
 	}
-	if (r < 0) {
-		ctl_complain("out of memory: ask for less with --limit");
-		listing->exit = CTL_REFUSED;
-	} else if (listing->rows % BLOCK_ROWS == 0) {
-		listing->exit = listing_flush(listing);
-	}
-	return listing->exit == CTL_DONE ? 0 : -EIO;
-}
-
-static int
-query_keys(struct ctl *ctl, const char *state, struct listing *listing)
-{
-	uint64_t limit =
-	    ctl->args.limit == UINT64_MAX ? CTL_LIST_LIMIT : ctl->args.limit;
-	struct pn_guard_key_filter filter = {
-		.tenant = ctl->args.tenant,
-		.route = ctl->args.route,
-		.state = state,
-		.limit = limit == 0 ? INT64_MAX : (int64_t)limit,
-	};
-	struct pn_error error = { .text = "" };
-	int r =
-	    pn_query_guard_keys(ctl->query, &filter, add_row, listing, &error);
-
-	if (listing->exit != CTL_DONE)
-		return listing->exit; /* told already */
-	if (r < 0)
-		return ctl_database_complain(ctl->conf, ctl->dsn, r, &error);
-	return listing_flush(listing);
-}
-
-static void
-say_how_many(const struct ctl *ctl, const struct listing *listing)
-{
-	const struct ctl_args *args = &ctl->args;
-
-	if (listing->table != NULL && listing->rows == 0)
-		(void)fprintf(stderr, "no keys%s\n",
-		    args->tenant || args->route || args->state ? " match"
-							       : " yet");
-	if (args->limit == UINT64_MAX && listing->rows == CTL_LIST_LIMIT)
-		(void)fprintf(stderr,
-		    "these are the first %d; --limit N "
-		    "shows more, --limit 0 all\n",
-		    CTL_LIST_LIMIT);
+	return ctl_list_added(list, r);
 }
 
 /* The state as the database spells it; *ret_state is NULL for any. */
@@ -205,25 +140,29 @@ find_state(const struct ctl *ctl, const char **ret_state)
 int
 ctl_keys_list(struct ctl *ctl)
 {
-	struct listing listing = { .out = pn_buf_init(CTL_OUTPUT_BYTES_MAX) };
-	const char *state;
+	const struct ctl_args *args = &ctl->args;
+	struct pn_guard_key_filter filter = {
+		.tenant = args->tenant,
+		.route = args->route,
+		.limit = ctl_list_limit(ctl),
+	};
+	struct pn_error error = { .text = "" };
+	struct ctl_list list;
 	int r = ctl_keys_check(ctl);
 
 	if (r == CTL_DONE)
-		r = find_state(ctl, &state);
+		r = find_state(ctl, &filter.state);
 	if (r != CTL_DONE)
 		return r;
-	if (!ctl->args.json) {
-		listing.table = ctl_table_new(titles, PN_COUNT(titles));
-		if (listing.table == NULL) {
-			ctl_complain("out of memory");
-			return CTL_REFUSED;
-		}
+	r = ctl_list_open(&list, ctl, titles, PN_COUNT(titles));
+	if (r == CTL_DONE) {
+		r = pn_query_guard_keys(
+		    ctl->query, &filter, add_row, &list, &error);
+		r = ctl_list_end(&list, ctl, r, &error);
 	}
-	r = query_keys(ctl, state, &listing);
 	if (r == CTL_DONE)
-		say_how_many(ctl, &listing);
-	ctl_table_free(listing.table);
-	pn_buf_done(&listing.out);
+		ctl_list_say_how_many(&list, ctl, "keys", "first",
+		    args->tenant || args->route || args->state);
+	ctl_list_done(&list);
 	return r;
 }

@@ -2,25 +2,14 @@
  * `receipts list`: one row a request that the receiver answered, accepted or
  * not, newest first.
  */
-#include "ctl.h"
+#include "ctl_list.h"
 
-#include <errno.h>
 #include <inttypes.h>
 
 #include "paynotify/moment.h"
 
-enum { BLOCK_ROWS = 500 };
-
 static const char *const titles[] = { "RECEIVED", "ACCOUNT", "VERDICT",
 	"STATUS", "OUT_TRADE_NO", "PEER", "ID", "REASON" };
-
-struct listing {
-	bool json;
-	struct ctl_table *table;
-	struct pn_buf out;
-	uint64_t rows;
-	int exit;
-};
 
 static void
 add_json(struct pn_buf *out, const struct pn_receipt_row *row)
@@ -67,85 +56,43 @@ add_cells(struct ctl_table *table, const struct pn_receipt_row *row)
 }
 
 static int
-listing_flush(struct listing *listing)
-{
-	if (listing->table != NULL)
-		ctl_table_print(listing->table, false, &listing->out);
-	return ctl_flush(&listing->out);
-}
-
-static int
 add_row(const struct pn_receipt_row *row, void *payload)
 {
-	struct listing *listing = payload;
+	struct ctl_list *list = payload;
 	int r = 0;
 
-	listing->rows++;
-	if (listing->json)
-		add_json(&listing->out, row);
+	if (list->table == NULL)
+		add_json(&list->out, row);
 	else
-		r = add_cells(listing->table, row);
-	if (r < 0) {
-		ctl_complain("out of memory: ask for less with --limit");
-		listing->exit = CTL_REFUSED;
-	} else if (listing->rows % BLOCK_ROWS == 0) {
-		listing->exit = listing_flush(listing);
-	}
-	return listing->exit == CTL_DONE ? 0 : -EIO;
-}
-
-static int
-query_receipts(struct ctl *ctl, struct listing *listing)
-{
-	uint64_t limit =
-	    ctl->args.limit == UINT64_MAX ? CTL_LIST_LIMIT : ctl->args.limit;
-	struct pn_receipt_filter filter = {
-		.tenant = ctl->args.tenant,
-		.provider = ctl->args.provider,
-		.verdict = ctl->args.verdict,
-		.out_trade_no = ctl->args.out_trade_no,
-		.since_us = ctl->args.since_us,
-		.limit = limit == 0 ? INT64_MAX : (int64_t)limit,
-	};
-	struct pn_error error = { .text = "" };
-	int r =
-	    pn_query_receipts(ctl->query, &filter, add_row, listing, &error);
-
-	if (listing->exit != CTL_DONE)
-		return listing->exit; /* told already */
-	if (r < 0)
-		return ctl_database_complain(ctl->conf, ctl->dsn, r, &error);
-	return listing_flush(listing);
+		r = add_cells(list->table, row);
+	return ctl_list_added(list, r);
 }
 
 int
 ctl_receipts_list(struct ctl *ctl)
 {
-	struct listing listing = { .json = ctl->args.json,
-		.out = pn_buf_init(CTL_OUTPUT_BYTES_MAX) };
-	int r;
+	const struct ctl_args *args = &ctl->args;
+	const struct pn_receipt_filter filter = {
+		.tenant = args->tenant,
+		.provider = args->provider,
+		.verdict = args->verdict,
+		.out_trade_no = args->out_trade_no,
+		.since_us = args->since_us,
+		.limit = ctl_list_limit(ctl),
+	};
+	struct pn_error error = { .text = "" };
+	struct ctl_list list;
+	int r = ctl_list_open(&list, ctl, titles, PN_COUNT(titles));
 
-	if (!listing.json)
-		listing.table = ctl_table_new(titles, PN_COUNT(titles));
-	if (!listing.json && listing.table == NULL) {
-		ctl_complain("out of memory");
-		return CTL_REFUSED;
+	if (r == CTL_DONE) {
+		r = pn_query_receipts(
+		    ctl->query, &filter, add_row, &list, &error);
+		r = ctl_list_end(&list, ctl, r, &error);
 	}
-	r = query_receipts(ctl, &listing);
-	if (r == CTL_DONE && !listing.json && listing.rows == 0)
-		(void)fprintf(stderr, "no receipts%s\n",
-		    ctl->args.tenant || ctl->args.provider ||
-			    ctl->args.verdict || ctl->args.out_trade_no ||
-			    ctl->args.since_us != PN_MOMENT_NONE
-			? " match"
-			: " yet");
-	if (r == CTL_DONE && ctl->args.limit == UINT64_MAX &&
-	    listing.rows == CTL_LIST_LIMIT)
-		(void)fprintf(stderr,
-		    "these are the newest %d; --limit N "
-		    "shows more, --limit 0 all\n",
-		    CTL_LIST_LIMIT);
-	ctl_table_free(listing.table);
-	pn_buf_done(&listing.out);
+	if (r == CTL_DONE)
+		ctl_list_say_how_many(&list, ctl, "receipts", "newest",
+		    args->tenant || args->provider || args->verdict ||
+			args->out_trade_no || args->since_us != PN_MOMENT_NONE);
+	ctl_list_done(&list);
 	return r;
 }

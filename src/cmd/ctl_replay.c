@@ -5,6 +5,7 @@
  * success would be: the path names the provider. One that is no HTTP request is
  * sent as it is too, since that may be what one wants to try.
  */
+#include "ctl_list.h"
 #include "ctl_send.h"
 
 #include <errno.h>
@@ -18,6 +19,7 @@ struct replay {
 	struct ctl_target target;
 	struct pn_net *net;
 	size_t sent, succeeded;
+	struct ctl_progress progress;
 };
 
 /* "/notify/alipay/shop1" -> alipay's; NULL when the path names none. */
@@ -84,6 +86,7 @@ send_capture(struct replay *replay, const char *path)
 			  : ctl_fault_text(r));
 	if (arena == NULL || (r = pn_capture_parse(arena, pn_buf_str(&raw),
 				  &request, &error)) < 0) {
+		ctl_progress_hide(&replay->progress);
 		ctl_complain("%s: %s", path, error.text);
 		return CTL_REFUSED;
 	}
@@ -91,11 +94,13 @@ send_capture(struct replay *replay, const char *path)
 		provider = provider_of(request.path);
 	if (pn_net_send_raw(replay->net, replay->target.url, pn_buf_str(&raw),
 		replay->ctl->args.timeout_us, arena, &reply, &error) != 0) {
+		ctl_progress_hide(&replay->progress);
 		ctl_complain("%s: %s; is the daemon running? start "
 			     "`paynotifyd -c %s` or give --to URL",
 		    replay->target.url, error.text, replay->ctl->args.config);
 		return CTL_REFUSED;
 	}
+	ctl_progress_hide(&replay->progress);
 	success = ctl_reply_is_success(provider, &request, &reply, arena);
 	replay->sent++;
 	replay->succeeded += success;
@@ -121,8 +126,13 @@ ctl_replay(struct ctl *ctl)
 		ctl_complain("could not start the network library");
 		return CTL_REFUSED;
 	}
-	for (size_t i = 0; r == CTL_DONE && i < ctl->args.operand_count; i++)
+	ctl_progress_start(&replay.progress, ctl, "captures",
+	    (int64_t)ctl->args.operand_count, false);
+	for (size_t i = 0; r == CTL_DONE && i < ctl->args.operand_count; i++) {
 		r = send_capture(&replay, ctl->args.operands[i]);
+		ctl_progress_set(&replay.progress, (int64_t)i + 1);
+	}
+	ctl_progress_hide(&replay.progress);
 	pn_net_close(replay.net);
 	if (r == CTL_DONE && replay.succeeded != ctl->args.operand_count)
 		r = CTL_REFUSED;

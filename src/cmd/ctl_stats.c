@@ -339,10 +339,11 @@ put_together(struct look *look)
 
 /* 0 and the text in *out, or what a query came to. */
 static int
-look_once(struct ctl *ctl, struct pn_buf *ret_out, struct pn_error *error)
+look_once(
+    struct ctl *ctl, bool json, struct pn_buf *ret_out, struct pn_error *error)
 {
 	struct look look = {
-		.json = ctl->args.json,
+		.json = json,
 		.out = pn_buf_init(CTL_OUTPUT_BYTES_MAX),
 		.tail = pn_buf_init(CTL_OUTPUT_BYTES_MAX),
 	};
@@ -366,6 +367,13 @@ look_once(struct ctl *ctl, struct pn_buf *ret_out, struct pn_error *error)
 	pn_buf_done(&look.out);
 	pn_buf_done(&look.tail);
 	return r;
+}
+
+int
+ctl_stats_add_json(
+    struct ctl *ctl, struct pn_buf *out, struct pn_error *ret_error)
+{
+	return look_once(ctl, true, out, ret_error);
 }
 
 /* -- again and again --------------------------------------------------------- */
@@ -418,7 +426,7 @@ watch(struct ctl *ctl, unsigned seconds)
 		else if (!first && !ctl->args.json)
 			pn_buf_add_char(&out, '\n');
 		if (ctl->query != NULL)
-			r = look_once(ctl, &out, &error);
+			r = look_once(ctl, ctl->args.json, &out, &error);
 		if (r < 0 && (first || !is_away(r)))
 			return ctl_database_complain(
 			    ctl->conf, ctl->dsn, r, &error);
@@ -452,7 +460,7 @@ ctl_stats(struct ctl *ctl)
 		    WATCH_S_MAX);
 	if (args->watch)
 		return watch(ctl, (unsigned)seconds);
-	r = look_once(ctl, &out, &error);
+	r = look_once(ctl, ctl->args.json, &out, &error);
 	return r < 0 ? ctl_database_complain(ctl->conf, ctl->dsn, r, &error)
 		     : ctl_flush(&out);
 }

@@ -5,6 +5,7 @@
 #ifndef PN_CTL_TRIGGER_H
 #define PN_CTL_TRIGGER_H
 
+#include "ctl_list.h"
 #include "ctl_send.h"
 
 #include <pthread.h>
@@ -24,6 +25,7 @@ struct ctl_run {
 	uint64_t next;
 	int64_t group_now_us; /* of the notification that next belongs to */
 	uint64_t sent, succeeded;
+	struct ctl_progress progress; /* of sent */
 	bool stop;
 };
 

@@ -127,3 +127,17 @@ pn_query_stats(struct pn_query *query, pn_stats_fn stats, void *payload,
 	}
 	return stats(&out, payload);
 }
+
+int
+pn_query_settings(struct pn_query *query, pn_setting_fn setting, void *payload,
+    struct pn_error *ret_error)
+{
+	PN_CLEANUP(pn_result_freep) PGresult *result = NULL;
+	int r =
+	    pn_query_run(query, pn_sql_settings, 0, NULL, &result, ret_error);
+
+	for (int i = 0; r == 0 && i < PQntuples(result); i++)
+		r = setting(pn_query_str(result, i, 0),
+		    pn_query_str(result, i, 1), payload);
+	return r;
+}

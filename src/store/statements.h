@@ -59,6 +59,7 @@ extern const char pn_sql_retention[];
 extern const char pn_sql_retention_session[];
 extern const char pn_sql_schema[];
 extern const char pn_sql_session[];
+extern const char pn_sql_settings[];
 extern const char pn_sql_skip[];
 extern const char pn_sql_snapshot[];
 extern const char pn_sql_stats[];

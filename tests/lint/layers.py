@@ -42,12 +42,12 @@ TABLE = {
     "guard": ("base codec crypto conf net store http", ""),
     "reconcile": ("base codec crypto event conf net provider store ingest", ""),
     "admin": ("base codec conf store http", "microhttpd jansson"),
-    "cmd": (" ".join(ALL), "jansson systemd"),
+    "cmd": (" ".join(ALL), "jansson libarchive systemd"),
 }
 NAMES = {"OpenSSL": "openssl", "libmicrohttpd": "microhttpd",
          "libcurl": "curl", "libsystemd": "systemd", "libc": None}
 LIBRARIES = [
-    (r"openssl/", "openssl"), (r"jansson\.h", "jansson"),
+    (r"archive(_entry)?\.h", "libarchive"), (r"openssl/", "openssl"), (r"jansson\.h", "jansson"),
     (r"libxml/", "libxml2"), (r"iconv\.h", "iconv"), (r"ini\.h", "inih"),
     (r"libpq|postgres|pg_", "libpq"), (r"microhttpd", "microhttpd"),
     (r"curl/", "curl"), (r"systemd/", "systemd"),

@@ -228,5 +228,79 @@ test_kept__8_watching_draws_anew_and_ends_well() {
     grep -q $'\033' "$work/screen" && wrong 'colours in spite of NO_COLOR'
 }
 
+# bundle: makes one, and unpacks it to $work/bundle.
+bundle() {
+    rm -rf "$work/bundle" "$work/b.tar.gz"
+    run "$ctl" support-bundle -c "$1" --output "$work/b.tar.gz"
+    exits 0
+    mkdir "$work/bundle" && tar -xzf "$work/b.tar.gz" -C "$work/bundle" --strip-components=1 ||
+        wrong 'it is no archive'
+}
+holds() { grep -qE -- "$2" "$work/bundle/$1" || wrong "$1 should hold: $2, not: $(head -c 400 "$work/bundle/$1")"; }
+
+# What is sent to strangers must hold nothing that opens a door or names anybody.
+test_kept__9_a_bundle_holds_no_secret() {
+    local f n=0 planted=(Geheim-1-passwort geheim%202 hook-token-T0000 url-geheim MetricsGeheim gezwungen-7
+        comment-geheim o-openid-of-somebody 6226000000000000 order-of-somebody 203.0.113.77)
+    mkdir -p "$work/conf.d"
+    {
+        printf '%s\n' "include = conf.d/*.conf" '; comment-geheim' '[server]' 'listen = 127.0.0.1:1' '[admin]' \
+            "listen = 127.0.0.1:1" '[database]' "dsn = $PN_DSN password='Geheim-1-passwort'" \
+            'admin_dsn = '"$PN_DSN"' password=gezwungen-7'
+        sed -n '/^\[alipay shop1\]/,$p' "$conf"
+    } >"$work/secret.conf"
+    printf '%s\n' '[deliver app]' 'url = https://example.com/hook-token-T0000/x?key=MetricsGeheim' \
+        'secret_file = ../keys/push.key ; comment-geheim' >"$work/conf.d/app.conf"
+    printf 'whsec_%s\n' "$(openssl rand -base64 32)" >"$work/keys/push.key"
+    chmod 600 "$work"/secret.conf "$work"/conf.d/* "$work"/keys/*
+    sql "INSERT INTO paynotify.receipts (id, received_at, provider, tenant, verdict, status, body_bytes, reason,
+            out_trade_no, peer, raw, headers)
+        SELECT (lpad(to_hex((extract(epoch FROM now()) * 1000)::int8), 12, '0') || '7fff8fffffffffffffff')::uuid,
+            now(), 'wechat', 'shop1', 'quarantined', 422, 9, 'invalid input: \"6226000000000000\" openid=o-openid-of-somebody',
+            'order-of-somebody', '203.0.113.77', 'o-openid-of-somebody', 'Authorization: Bearer MetricsGeheim'"
+    bundle "$work/secret.conf"
+    says '^config.txt +the configuration, without secrets'; says 'look through it'
+    same "$(stat -c %a "$work/b.tar.gz")" 600
+    for f in "$work"/keys/*private.pem "$work/keys/v3.key" "$work/keys/v2.key" "$work/keys/push.key"; do
+        while read -r line; do
+            case $line in -----*) continue ;; esac
+            [ ${#line} -lt 6 ] || planted+=("$line" "${line#whsec_}")
+        done <"$f"
+    done
+    for f in "${planted[@]}"; do
+        grep -rqF -- "$f" "$work/bundle" && wrong "the bundle holds: $f in $(grep -rlF -- "$f" "$work/bundle")"
+        n=$((n + 1))
+    done
+    [ $n -gt 80 ] || wrong 'hardly anything was looked for'
+    grep -rq 'PRIVATE KEY' "$work/bundle" && wrong 'a private key'
+    same "$(ls "$work/bundle" | wc -l)" 12
+    holds config.txt '^dsn = .*dbname'; holds config.txt '^url = https://example.com/\.\.\.$'
+    holds config.txt '^secret_file = \.\./keys/push\.key$'; holds config.txt '^; file .*conf\.d/app\.conf$'
+    holds config-check.txt '^configuration OK: 4 accounts'; holds schema.txt '^0001 .* applied '
+    holds stats.json '"events":3'; holds receipts.txt '  wechat/shop1  quarantined  422  9 bytes  invalid input: "\.\.\."'
+    holds postgresql.txt '^fsync = on$'; holds readyz.txt '^not available: '; holds versions.txt "^paynotifyctl "
+    holds README.txt '^journal.txt '
+    run "$ctl" support-bundle -c "$work/secret.conf" --output "$work/b.tar.gz"; exits 1; complains 'File exists.*--output'
+    (cd "$work" && run "$ctl" support-bundle -c secret.conf --json; exits 0
+        json '.[0].parts | length == 12'; [ -f "$(jq -r .file <<<"$out")" ] || wrong 'no file of the usual name')
+}
+
+# The worse it is, the more it is needed.
+test_kept__a_bundle_is_made_when_things_are_broken() {
+    make_conf "$work/away.conf" '[server]' 'listen = 127.0.0.1:1' '[database]' \
+        'dsn = postgresql://u:Geheim-1-passwort@127.0.0.1:1/db?password=geheim%202'
+    bundle "$work/away.conf"
+    holds stats.json '^not available: could not connect'; holds schema.txt '^not available'
+    holds config.txt '^dsn = postgresql://.*@127.0.0.1:1/db$'
+    grep -rqE 'Geheim|geheim' "$work/bundle" && wrong 'a password'
+    make_conf "$work/bad.conf" '[server]' 'pasword = Geheim-1-passwort' 'listen = nonsense' 'Geheim-1-passwort' '[deliver app]' \
+        'url = https://hans:url-geheim@example.com/x'
+    bundle "$work/bad.conf"
+    holds config-check.txt 'bad\.conf:[0-9]+: '; holds config.txt '^\(masked\): not an option$'
+    holds stats.json '^not available: .*bad\.conf'
+    grep -rqiE 'geheim' "$work/bundle" && wrong 'a password'
+    bundle "$work/none.conf"; holds config.txt 'cannot be read'; holds config-check.txt 'none\.conf'
+}
+
 # shellcheck disable=SC2046 # in order: later ones use what earlier ones recorded
 run_tests $(declare -F | sed -n 's/^declare -f \(test_kept__.*\)/\1/p')

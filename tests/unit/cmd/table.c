@@ -20,8 +20,8 @@ enum {
 static bool
 is_word(const char *text)
 {
-	return text[0] != '\0' &&
-	       strspn(text, "abcdefghijklmnopqrstuvwxyz") == strlen(text);
+	return text[0] >= 'a' && text[0] <= 'z' &&
+	       strspn(text, "abcdefghijklmnopqrstuvwxyz-") == strlen(text);
 }
 
 /* If it failed: one of two rows could never be called. */
