@@ -14,9 +14,5 @@ printf '[database]\ndsn = %s\n' "$PN_DSN" >"$conf"
 chmod 600 "$conf"
 "$PN_BUILD/paynotifyctl" db migrate -c "$conf" >/dev/null
 cd "$here"
-if [ $# -gt 0 ]; then
-    python3 -m unittest "$@"
-else
-    python3 -m unittest -v test_replies test_limits test_peers test_caps test_crowd test_life \
-        test_sockets test_reload
-fi
+[ $# -gt 0 ] || set -- -v test_*.py
+python3 -m unittest "$@"
