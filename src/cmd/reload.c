@@ -120,13 +120,14 @@ say_done(const struct program *program)
 	const struct pn_conf *conf = program->current;
 	char health[256] = "";
 
-	pn_metric_add(PN_METRIC_RELOADS_DONE, 1);
 	program_note_loaded();
 	pn_log_info("reloaded: %zu account%s, %zu endpoint%s",
 	    conf->account_count, conf->account_count == 1 ? "" : "s",
 	    conf->deliver_count, conf->deliver_count == 1 ? "" : "s");
 	program_log_warnings(conf);
 	pn_conf_tell_restart(program->conf, conf, tell_restart, NULL);
+	/* Last: who sees it counted finds all that was said of it. */
+	pn_metric_add(PN_METRIC_RELOADS_DONE, 1);
 	(void)pn_store_health(program->store, health, sizeof(health));
 	pn_service_ready(health);
 }
@@ -138,13 +139,13 @@ say_refused(const struct pn_error *error)
 	struct pn_str rest = pn_str_from(error->text), line;
 	char status[PN_ERROR_TEXT_BYTES_MAX + 32];
 
-	pn_metric_add(PN_METRIC_RELOADS_REFUSED, 1);
 	while (rest.data != NULL && rest.len > 0) {
 		line = pn_str_split(&rest, '\n');
 		pn_log_err("reload refused, the running configuration goes "
 			   "on: " PN_STR_FMT,
 		    PN_STR_ARG(line));
 	}
+	pn_metric_add(PN_METRIC_RELOADS_REFUSED, 1);
 	(void)snprintf(
 	    status, sizeof(status), "reload refused: %s", error->text);
 	pn_service_ready(status);
