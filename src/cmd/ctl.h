@@ -66,6 +66,9 @@ struct ctl_command {
 	uint64_t options;  /* bits of enum ctl_option_id */
 	uint64_t required; /* of these, which must be given */
 	enum ctl_need need;
+	/* What the tables cannot say of the line: CTL_DONE, or told. Before
+	 * anything is opened; NULL: they say all. */
+	int (*check)(const struct ctl *ctl);
 	int (*run)(struct ctl *ctl); /* -> enum ctl_exit */
 	const char *summary;
 	const char *details; /* for --help */
@@ -120,10 +123,13 @@ int ctl_events_list(struct ctl *ctl);
 int ctl_events_show(struct ctl *ctl);
 int ctl_events_tail(struct ctl *ctl);
 int ctl_receipts_list(struct ctl *ctl);
+int ctl_stats_check(const struct ctl *ctl);
 int ctl_stats(struct ctl *ctl);
 int ctl_support_bundle(struct ctl *ctl);
 int ctl_tenants_list(struct ctl *ctl);
+int ctl_evidence_check(const struct ctl *ctl);
 int ctl_evidence_verify(struct ctl *ctl);
+int ctl_quarantine_check(const struct ctl *ctl);
 int ctl_quarantine_list(struct ctl *ctl);
 int ctl_quarantine_show(struct ctl *ctl);
 int ctl_consumers_list(struct ctl *ctl);

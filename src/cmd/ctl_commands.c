@@ -65,6 +65,7 @@ const struct ctl_command ctl_commands[] = {
 	    .operand_max = 1,
 	    .options = COMMON | CTL_BIT(CTL_OPT_WATCH),
 	    .need = CTL_NEEDS_DATABASE,
+	    .check = ctl_stats_check,
 	    .run = ctl_stats,
 	    .summary = "the service on one screen; --watch draws it anew",
 	    .details =
@@ -210,6 +211,7 @@ const struct ctl_command ctl_commands[] = {
 	    .options = COMMON | CTL_BIT(CTL_OPT_ALL) | CTL_BIT(CTL_OPT_TENANT) |
 		       CTL_BIT(CTL_OPT_SINCE),
 	    .need = CTL_NEEDS_DATABASE,
+	    .check = ctl_evidence_check,
 	    .run = ctl_evidence_verify,
 	    .summary = "check stored signatures again, by the keys on record",
 	    .details =
@@ -230,6 +232,7 @@ const struct ctl_command ctl_commands[] = {
 		       CTL_BIT(CTL_OPT_STATE_QUARANTINE) |
 		       CTL_BIT(CTL_OPT_SINCE) | CTL_BIT(CTL_OPT_LIMIT),
 	    .need = CTL_NEEDS_DATABASE,
+	    .check = ctl_quarantine_check,
 	    .run = ctl_quarantine_list,
 	    .summary = "signed, but not recordable; newest first",
 	    .details = "",

@@ -397,12 +397,10 @@ close_accounts(struct verifying *v)
 }
 
 int
-ctl_evidence_verify(struct ctl *ctl)
+ctl_evidence_check(const struct ctl *ctl)
 {
 	const struct ctl_args *args = &ctl->args;
 	bool all = args->all || args->since_us != PN_MOMENT_NONE;
-	struct verifying v = { .ctl = ctl };
-	int r;
 
 	if (args->operand_count == 0 && !all)
 		return ctl_usage(ctl->command,
@@ -410,7 +408,15 @@ ctl_evidence_verify(struct ctl *ctl)
 	if (args->operand_count > 0 && all)
 		return ctl_usage(ctl->command,
 		    "either events, or --all and --since, not both");
-	r = ctl_list_open(&v.list, ctl, titles, PN_COUNT(titles));
+	return CTL_DONE;
+}
+
+int
+ctl_evidence_verify(struct ctl *ctl)
+{
+	struct verifying v = { .ctl = ctl };
+	int r = ctl_list_open(&v.list, ctl, titles, PN_COUNT(titles));
+
 	if (r == CTL_DONE)
 		r = open_accounts(&v);
 	if (r == CTL_DONE)

@@ -129,6 +129,19 @@ is_state(const char *state)
 }
 
 int
+ctl_quarantine_check(const struct ctl *ctl)
+{
+	const struct ctl_args *args = &ctl->args;
+
+	if (args->state != NULL && !is_state(args->state))
+		return ctl_usage(ctl->command,
+		    "--state \"%s\" is none of open, accepted, rejected, "
+		    "resolved",
+		    args->state);
+	return CTL_DONE;
+}
+
+int
 ctl_quarantine_list(struct ctl *ctl)
 {
 	const struct ctl_args *args = &ctl->args;
@@ -143,11 +156,6 @@ ctl_quarantine_list(struct ctl *ctl)
 	struct ctl_list list;
 	int r;
 
-	if (args->state != NULL && !is_state(args->state))
-		return ctl_usage(ctl->command,
-		    "--state \"%s\" is none of open, accepted, rejected, "
-		    "resolved",
-		    args->state);
 	r = ctl_list_open(&list, ctl, titles, PN_COUNT(titles));
 	if (r == CTL_DONE) {
 		r = pn_query_quarantine(

@@ -438,28 +438,44 @@ watch(struct ctl *ctl, unsigned seconds)
 	}
 }
 
+/* 0: it is no number of seconds. */
+static unsigned
+seconds_of(const struct ctl_args *args)
+{
+	uint64_t seconds = WATCH_S;
+
+	if (args->operand_count > 0 &&
+	    pn_parse_uint(
+		pn_str_from(args->operands[0]), WATCH_S_MAX, &seconds) != 0)
+		return 0;
+	return (unsigned)seconds;
+}
+
+int
+ctl_stats_check(const struct ctl *ctl)
+{
+	const struct ctl_args *args = &ctl->args;
+
+	if (args->operand_count > 0 && !args->watch)
+		return ctl_usage(
+		    ctl->command, "\"%s\" is for --watch", args->operands[0]);
+	if (seconds_of(args) == 0)
+		return ctl_usage(ctl->command,
+		    "\"%s\" is not SECONDS, from 1 to %d", args->operands[0],
+		    WATCH_S_MAX);
+	return CTL_DONE;
+}
+
 int
 ctl_stats(struct ctl *ctl)
 {
 	PN_CLEANUP(pn_buf_done)
 	struct pn_buf out = pn_buf_init(CTL_OUTPUT_BYTES_MAX);
-	const struct ctl_args *args = &ctl->args;
 	struct pn_error error = { .text = "" };
-	uint64_t seconds = WATCH_S;
 	int r;
 
-	if (args->operand_count > 0 && !args->watch)
-		return ctl_usage(
-		    ctl->command, "\"%s\" is for --watch", args->operands[0]);
-	if (args->operand_count > 0 &&
-	    (pn_parse_uint(
-		 pn_str_from(args->operands[0]), WATCH_S_MAX, &seconds) != 0 ||
-		seconds == 0))
-		return ctl_usage(ctl->command,
-		    "\"%s\" is not SECONDS, from 1 to %d", args->operands[0],
-		    WATCH_S_MAX);
-	if (args->watch)
-		return watch(ctl, (unsigned)seconds);
+	if (ctl->args.watch)
+		return watch(ctl, seconds_of(&ctl->args));
 	r = look_once(ctl, ctl->args.json, &out, &error);
 	return r < 0 ? ctl_database_complain(ctl->conf, ctl->dsn, r, &error)
 		     : ctl_flush(&out);

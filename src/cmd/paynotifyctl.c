@@ -176,6 +176,8 @@ run_command(const struct ctl_command *command, int argc, char **argv)
 		ctl_help_command(stdout, command);
 		return CTL_DONE;
 	}
+	if (r == CTL_DONE && command->check != NULL)
+		r = command->check(&ctl);
 	if (r == CTL_DONE)
 		r = open_needs(&ctl);
 	if (r == CTL_DONE)

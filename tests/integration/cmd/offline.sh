@@ -65,6 +65,76 @@ test_cmd__the_manual_has_every_command_and_option() {
     done < <(commands)
 }
 
+# What a command must be given, for it to get as far as its configuration.
+args_of() {
+    case $1 in
+    verify) echo --account alipay/shop1 c ;;
+    trigger) echo --account alipay/shop1 payment.succeeded ;;
+    replay) echo "$conf" ;;
+    'evidence verify') echo --all ;;
+    'events show' | 'quarantine show' | 'deliveries show' | 'order show' | 'keys show' | 'deliveries resume') echo 1 ;;
+    'consumers remove' | 'deliveries redeliver' | 'deliveries skip' | 'deliveries pause') echo 1 --reason x ;;
+    'keys release' | 'keys forget') echo 1 --tenant t --route r --reason x ;;
+    esac
+}
+
+# Scripts go by the exit code: every command means the same by it.
+test_cmd__every_command_has_the_same_exit_codes() {
+    local c args n=0
+    make_conf "$work/away.conf" '[server]' 'listen = 127.0.0.1:1' '[database]' 'dsn = host=/nothing'
+    while read -r c; do
+        read -ra args < <(args_of "$c")
+        # shellcheck disable=SC2086
+        {
+            run "$ctl" $c -c "$conf" "${args[@]}" --nonsense; exits 2; complains 'unknown option "--nonsense"'
+            run "$ctl" $c -c "$conf" "${args[@]}" --config; exits 2; complains 'needs a value'
+            [ ${#args[@]} = 0 ] || { run "$ctl" $c -c "$conf"; exits 2; complains "usage: paynotifyctl $c "; }
+            run "$ctl" $c -c "$conf" --json=1; exits 2; complains 'takes no value'
+            [ "$c" = support-bundle ] || {
+                run "$ctl" $c -c "$work/none.conf" "${args[@]}"; exits 78; complains 'none\.conf'
+                same "$out" ''
+            }
+        }
+        n=$((n + 1))
+        case $c in 'config check' | verify | trigger | replay | support-bundle | 'tenants list') continue ;; esac
+        # shellcheck disable=SC2086
+        run "$ctl" $c -c "$work/away.conf" "${args[@]}"; exits 1; same "$out" ''
+        complains 'database host=/nothing: could not connect.*start PostgreSQL or mend'
+    done < <(commands)
+    same "$n" "$(commands | wc -l)"
+}
+
+# complete WORD...: what the shell offers for the last one.
+complete_words() {
+    COMP_WORDS=("$ctl" "$@") COMP_CWORD=$# COMPREPLY=()
+    _paynotifyctl "$ctl" "${COMP_WORDS[COMP_CWORD]}" "${COMP_WORDS[COMP_CWORD - 1]}"
+    printf '%s\n' "${COMPREPLY[@]}" | sort
+}
+
+# What is offered must be what there is, no more and no less.
+test_cmd__completion_offers_commands_options_and_accounts() {
+    local c words
+    complete() { :; }
+    compopt() { :; }
+    # shellcheck source=systemd/paynotifyctl.bash
+    . "$top/systemd/paynotifyctl.bash"
+    unset -f complete
+    same "$(complete_words '')" "$({ commands | cut -d' ' -f1; printf '%s\n' --help --version; } | sort -u)"
+    same "$(complete_words sup)" support-bundle
+    same "$(complete_words events '')" "$(printf '%s\n' list show tail)"
+    same "$(complete_words quarantine sh)" show
+    while read -r c; do
+        read -ra words <<<"$c"
+        same "$(complete_words "${words[@]}" --)" "$("$ctl" "${words[@]}" --help |
+            sed -n 's/^  \(-[a-z], \|    \)\(--[a-z-]*\).*/\2/p' | sort)"
+    done < <(commands)
+    same "$(complete_words trigger -c "$conf" --account '')" \
+        "$(printf '%s\n' alipay/live alipay/shop1 wechat/hmac wechat/shop1)"
+    same "$(complete_words verify -c "$conf" --account wechat/h)" wechat/hmac
+    same "$(complete_words support-bundle --output "$work/c.c")" "$work/c.conf"
+    unset -f compopt
+}
+
 test_cmd__config_check_says_ok_or_where_it_is_wrong() {
     run "$ctl" config check -c "$conf"; exits 0; silent; same "$out" 'configuration OK: 4 accounts'
     run "$ctl" config check -c "$conf" --json; exits 0
