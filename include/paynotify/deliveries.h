@@ -32,7 +32,7 @@ int pn_query_consumers(struct pn_query *query, pn_consumer_row_fn row,
 
 struct pn_delivery_row {
 	struct pn_str consumer, event_id, type, tenant, out_trade_no;
-	int64_t seq;
+	int64_t seq, consumer_id;
 	struct pn_str state; /* "new", "leased", "waiting", "retry", "dead",
 			      * "done" (show only) */
 	int64_t attempts;
@@ -46,6 +46,7 @@ typedef int (*pn_delivery_row_fn)(
 struct pn_delivery_filter {
 	const char *consumer, *state, *tenant; /* NULL: any */
 	int64_t after_seq;                     /* -1: from the start */
+	int64_t after_consumer; /* ... of that seq, an id; 0: behind them all */
 	int64_t limit;
 };
 /* What is not done: leased, waiting, retrying, dead; in order of seq. */
@@ -94,10 +95,15 @@ struct pn_action {
 			    * consumer's deliveries in this state ("dead") */
 	const char *actor, *reason;
 };
-/* *ret_count: how many it was done to. 1: refused (no such consumer or event; to
- * redeliver, in flight at the moment or not yet handed off; to skip, done, or
- * claimed in an open transaction; to remove, with leases): the text says why and
- * what to do. -EPERM: the role may not act. The connection must be able to write. */
+enum pn_acted {
+	PN_ACT_REFUSED = 1, /* to redeliver, in flight at the moment or not yet
+			     * handed off; to skip, done, or claimed in an open
+			     * transaction; to remove, with leases */
+	PN_ACT_UNKNOWN,     /* there is no such consumer or event */
+};
+/* *ret_count: how many it was done to. 0, or an enum pn_acted with a text that
+ * says why and what to do. -EPERM: the role may not act. The connection must be
+ * able to write. */
 int pn_query_act(struct pn_query *query, const struct pn_action *action,
     int64_t *ret_count, struct pn_error *ret_error) PN_MUSTCHECK;
 /* As pn_query_open, but able to write. */

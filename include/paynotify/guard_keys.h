@@ -46,6 +46,8 @@ typedef int (*pn_guard_key_fn)(
     const struct pn_guard_key_row *row, void *payload);
 struct pn_guard_key_filter {
 	const char *tenant, *route, *state; /* NULL: any */
+	/* Only what is behind this key; NULL, all three: from the start. */
+	const char *after_tenant, *after_route, *after_key;
 	int64_t limit;
 };
 /* In order of tenant, route, key. FAILED ones are the dead letters. */

@@ -27,6 +27,10 @@ int pn_moment_parse_beijing(struct pn_str text, int64_t *ret_us) PN_MUSTCHECK;
 int pn_moment_parse_compact(struct pn_str text, int64_t *ret_us) PN_MUSTCHECK;
 /* RFC 3339 with any offset or Z, optional fraction: WeChat v3. */
 int pn_moment_parse_rfc3339(struct pn_str text, int64_t *ret_us) PN_MUSTCHECK;
+/* What people give as a beginning: RFC 3339, a date (UTC), or a duration back
+ * from now ("24h"). */
+int pn_moment_parse_since(
+    struct pn_str text, int64_t now_us, int64_t *ret_us) PN_MUSTCHECK;
 
 enum { PN_MOMENT_TEXT_BYTES = 40 };
 /* 2026-03-01T02:00:05Z, or with .287 or .287123 when there is a fraction.

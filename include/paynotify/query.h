@@ -18,10 +18,27 @@ int pn_query_open(const char *dsn, struct pn_query **ret_query,
     struct pn_error *ret_error) PN_MUSTCHECK;
 void pn_query_close(struct pn_query *query);
 
+/* For a thread of a daemon, which must not hang. */
+struct pn_query_options {
+	bool writable; /* else it reads only */
+	int stop_fd;   /* readable: every wait ends, -ECANCELED; -1: none */
+	int64_t timeout_us; /* of a statement: then -ETIME; 0: none */
+};
+/* All queries return -ECONNRESET (lost), -ETIMEDOUT (the server does not even
+ * say that it took too long) or -ECANCELED (told to stop), after which the
+ * connection must be closed; -EACCES or -EPERM (the role lacks a right), -ENOENT
+ * (the schema lacks something), -ETIME or -EIO (the server refused), after which
+ * it can go on. */
+int pn_query_open_with(const char *dsn, const struct pn_query_options *options,
+    struct pn_query **ret_query, struct pn_error *ret_error) PN_MUSTCHECK;
+/* Whether the connection, idle until now, still stands; does not wait. */
+bool pn_query_is_alive(struct pn_query *query);
+
 struct pn_event_filter {
 	const char *tenant, *type, *key, *out_trade_no; /* NULL: any */
-	int64_t since_us;  /* received; PN_MOMENT_NONE: any */
-	int64_t after_seq; /* only greater ones; -1: from the start */
+	int64_t since_us;   /* received; PN_MOMENT_NONE: any */
+	int64_t after_seq;  /* only greater ones; -1: from the start */
+	int64_t before_seq; /* newest_first: only lesser ones; 0: all */
 	int64_t limit;
 	bool newest_first;
 };
@@ -46,6 +63,7 @@ struct pn_receipt_row {
 struct pn_receipt_filter {
 	const char *tenant, *provider, *verdict, *out_trade_no;
 	int64_t since_us;
+	const char *before_id; /* only those before it; NULL: all */
 	int64_t limit;
 };
 typedef int (*pn_receipt_row_fn)(

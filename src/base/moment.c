@@ -19,6 +19,8 @@
 #include <stdio.h>
 #include <time.h>
 
+#include "paynotify/parse.h"
+
 static const int64_t DAY_US = 86400 * PN_SECOND_US;
 static const int64_t BEIJING_US = 8 * 3600 * PN_SECOND_US;
 /* 9999-12-31T23:59:59.999999Z */
@@ -240,6 +242,26 @@ pn_moment_parse_rfc3339(struct pn_str text, int64_t *ret_us)
 		return 1;
 	offset_us = ((int64_t)hours * 60 + minutes) * 60 * PN_SECOND_US;
 	return finish(&c, west ? -offset_us : offset_us, ret_us);
+}
+
+int
+pn_moment_parse_since(struct pn_str text, int64_t now_us, int64_t *ret_us)
+{
+	char full[sizeof("YYYY-MM-DDT00:00:00Z")];
+	int64_t back_us;
+
+	if (pn_moment_parse_rfc3339(text, ret_us) == 0)
+		return 0;
+	if (text.len == sizeof("YYYY-MM-DD") - 1) {
+		(void)snprintf(full, sizeof(full), PN_STR_FMT "T00:00:00Z",
+		    PN_STR_ARG(text));
+		if (pn_moment_parse_rfc3339(pn_str_from(full), ret_us) == 0)
+			return 0;
+	}
+	if (pn_parse_duration_us(text, &back_us) != 0 || back_us > now_us)
+		return 1;
+	*ret_us = now_us - back_us;
+	return 0;
 }
 
 static struct civil

@@ -108,26 +108,6 @@ const struct ctl_option ctl_options[CTL_OPT_COUNT] = {
 	    CTL_REASON_BYTES_MAX, "who, for the record (who is logged in)" },
 };
 
-int
-ctl_since_parse(const char *text, int64_t now_us, int64_t *ret_us)
-{
-	struct pn_str t = pn_str_from(text);
-	char full[sizeof("YYYY-MM-DDT00:00:00Z")];
-	int64_t back_us;
-
-	if (pn_moment_parse_rfc3339(t, ret_us) == 0)
-		return 0;
-	if (t.len == strlen("YYYY-MM-DD")) {
-		(void)snprintf(full, sizeof(full), "%sT00:00:00Z", text);
-		if (pn_moment_parse_rfc3339(pn_str_from(full), ret_us) == 0)
-			return 0;
-	}
-	if (pn_parse_duration_us(t, &back_us) != 0 || back_us > now_us)
-		return 1;
-	*ret_us = now_us - back_us;
-	return 0;
-}
-
 /* NULL when the value is fine, else what it should be. */
 static const char *
 parse_value(const struct ctl_option *option, const char *value, int64_t now_us,
@@ -165,7 +145,7 @@ parse_value(const struct ctl_option *option, const char *value, int64_t now_us,
 		*(int64_t *)target = us;
 		return NULL;
 	case CTL_SINCE:
-		if (ctl_since_parse(value, now_us, &us) != 0)
+		if (pn_moment_parse_since(text, now_us, &us) != 0)
 			return "not 2026-03-01T10:00:00+08:00, 2026-03-01 or a "
 			       "duration back, such as 24h";
 		*(int64_t *)target = us;

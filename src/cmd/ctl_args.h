@@ -103,7 +103,5 @@ extern const struct ctl_option ctl_options[CTL_OPT_COUNT];
  * what durations count back from. */
 int ctl_args_parse(const struct ctl_command *command, int argc, char **argv,
     int64_t now_us, struct ctl_args *ret_args) PN_MUSTCHECK;
-int
-ctl_since_parse(const char *text, int64_t now_us, int64_t *ret_us) PN_MUSTCHECK;
 
 #endif

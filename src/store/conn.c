@@ -241,12 +241,12 @@ pn_conn_open(struct pn_conn *conn, const char *dsn, int stop_fd,
 /* Sends what is still buffered, reading meanwhile: a server whose output is
  * not read would stop reading ours. */
 static int
-flush(struct pn_conn *conn)
+flush(struct pn_conn *conn, int64_t deadline_us)
 {
 	int r, n;
 
 	while ((n = PQflush(conn->pg)) > 0) {
-		r = wait_socket(conn, POLLIN | POLLOUT, -1);
+		r = wait_socket(conn, POLLIN | POLLOUT, deadline_us);
 		if (r < 0)
 			return r;
 		if (PQconsumeInput(conn->pg) == 0)
@@ -275,8 +275,8 @@ remember(struct pn_conn *conn, const PGresult *result)
 
 /* Takes results until the NULL. *ret_result: the last good one. */
 static int
-take_results(
-    struct pn_conn *conn, PGresult **ret_result, struct pn_error *error)
+take_results(struct pn_conn *conn, int64_t deadline_us, PGresult **ret_result,
+    struct pn_error *error)
 {
 	PGresult *result;
 	ExecStatusType status;
@@ -286,7 +286,7 @@ take_results(
 		while (PQisBusy(conn->pg)) {
 			/* not into r: an error may have come already, and its
 			 * end is still on the way */
-			int waited = wait_socket(conn, POLLIN, -1);
+			int waited = wait_socket(conn, POLLIN, deadline_us);
 
 			if (waited < 0)
 				return waited;
@@ -315,11 +315,14 @@ finish(struct pn_conn *conn, int sent, PGresult **ret_result,
     struct pn_error *error)
 {
 	PN_CLEANUP(pn_result_freep) PGresult *result = NULL;
+	int64_t deadline_us = -1;
 	int r;
 
-	r = sent == 1 ? flush(conn) : -ECONNRESET;
+	if (conn->answer_us_max > 0)
+		deadline_us = pn_clock_monotonic_us() + conn->answer_us_max;
+	r = sent == 1 ? flush(conn, deadline_us) : -ECONNRESET;
 	if (r == 0)
-		r = take_results(conn, &result, error);
+		r = take_results(conn, deadline_us, &result, error);
 	/* An error with which the server went away may have come before or
 	 * after the commit: unknown. */
 	if (r >= 0 && PQstatus(conn->pg) == CONNECTION_BAD)
@@ -330,6 +333,9 @@ finish(struct pn_conn *conn, int sent, PGresult **ret_result,
 	if (r < 0) {
 		if (r == -ECONNRESET)
 			(void)fault(error, r, PQerrorMessage(conn->pg));
+		else if (r == -ETIMEDOUT)
+			(void)pn_error_set(
+			    error, r, "the server did not answer in time");
 		return r;
 	}
 	if (r == 0 && ret_result != NULL) {
@@ -388,7 +394,8 @@ bool
 pn_conn_alive(struct pn_conn *conn)
 {
 	assert(conn->pg != NULL);
-	/* Nothing is expected: readable means a notice or the end. */
-	return PQconsumeInput(conn->pg) == 1 &&
+	/* Nothing is expected: readable means a notice or the end, or why it
+	 * ends and behind that the end. */
+	return PQconsumeInput(conn->pg) == 1 && PQconsumeInput(conn->pg) == 1 &&
 	       PQstatus(conn->pg) == CONNECTION_OK;
 }

@@ -9,6 +9,7 @@
 #include <libpq-fe.h>
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 
 #include "paynotify/compiler.h"
 #include "paynotify/error.h"
@@ -21,10 +22,11 @@ enum {
 };
 
 struct pn_conn {
-	PGconn *pg;    /* NULL: closed */
-	int stop_fd;   /* readable: give up; -1: never */
-	unsigned turn; /* which host of the DSN comes first */
-	bool warned;   /* a WARNING came since the last statement was sent, */
+	PGconn *pg;            /* NULL: closed */
+	int stop_fd;           /* readable: give up; -1: never */
+	unsigned turn;         /* which host of the DSN comes first */
+	int64_t answer_us_max; /* of a statement, else -ETIMEDOUT; 0: any */
+	bool warned; /* a WARNING came since the last statement was sent, */
 	char warning[PN_WARNING_BYTES];   /* the last one */
 	char sqlstate[PN_SQLSTATE_BYTES]; /* of the last failed statement */
 	char constraint[64];              /* ditto, or empty */
@@ -50,7 +52,8 @@ struct pn_conn pn_conn_none(void);
  * Each sends one statement and waits for it to end. 0: done, and committed if
  * it was a transaction of its own; PN_CONN_REFUSED: see error, sqlstate;
  * -ECONNRESET: the connection is lost, or a WARNING came: whether it was
- * committed is unknown; -ECANCELED: told to stop, unknown as well. After < 0
+ * committed is unknown; -ECANCELED: told to stop, -ETIMEDOUT: no answer in
+ * answer_us_max, unknown as well. After < 0
  * only pn_conn_close() is allowed. ret_result may be NULL.
  */
 int pn_conn_exec(struct pn_conn *conn, const char *sql, PGresult **ret_result,

@@ -21,9 +21,26 @@
 #include "query.h"
 #include "statements.h"
 
+/* The server ends a statement that takes too long, and tells so; a server that
+ * does not even do that is given up a while later. */
+static const int64_t GRACE_US = 3 * PN_SECOND_US;
+
 static int
-open_query(const char *dsn, const char *settings, struct pn_query **ret_query,
-    struct pn_error *ret_error)
+set_timeout(struct pn_query *query, int64_t timeout_us, struct pn_error *error)
+{
+	char sql[64];
+
+	if (timeout_us == 0)
+		return 0;
+	query->conn.answer_us_max = timeout_us + GRACE_US;
+	(void)snprintf(sql, sizeof(sql), "SET statement_timeout = %" PRId64,
+	    timeout_us / PN_MILLISECOND_US);
+	return pn_conn_exec(&query->conn, sql, NULL, error);
+}
+
+int
+pn_query_open_with(const char *dsn, const struct pn_query_options *options,
+    struct pn_query **ret_query, struct pn_error *ret_error)
 {
 	struct pn_query *query = calloc(1, sizeof(*query));
 	int r;
@@ -31,12 +48,16 @@ open_query(const char *dsn, const char *settings, struct pn_query **ret_query,
 	if (query == NULL)
 		return pn_error_set(ret_error, -ENOMEM, "out of memory");
 	query->conn = pn_conn_none();
-	r = pn_conn_open(&query->conn, dsn, -1, ret_error);
+	r = pn_conn_open(&query->conn, dsn, options->stop_fd, ret_error);
 	if (r < 0)
 		r = pn_error_prefix(
 		    ret_error, r, "could not connect to the database: ");
 	if (r == 0)
-		r = pn_conn_exec(&query->conn, settings, NULL, ret_error);
+		r = pn_conn_exec(&query->conn,
+		    options->writable ? pn_sql_operator : pn_sql_reader, NULL,
+		    ret_error);
+	if (r == 0)
+		r = set_timeout(query, options->timeout_us, ret_error);
 	if (r != 0) {
 		pn_query_close(query);
 		return r > 0 ? -EIO : r;
@@ -49,14 +70,19 @@ int
 pn_query_open(
     const char *dsn, struct pn_query **ret_query, struct pn_error *ret_error)
 {
-	return open_query(dsn, pn_sql_reader, ret_query, ret_error);
+	const struct pn_query_options options = { .stop_fd = -1 };
+
+	return pn_query_open_with(dsn, &options, ret_query, ret_error);
 }
 
 int
 pn_query_open_writable(
     const char *dsn, struct pn_query **ret_query, struct pn_error *ret_error)
 {
-	return open_query(dsn, pn_sql_operator, ret_query, ret_error);
+	const struct pn_query_options options = { .stop_fd = -1,
+		.writable = true };
+
+	return pn_query_open_with(dsn, &options, ret_query, ret_error);
 }
 
 void
@@ -66,6 +92,12 @@ pn_query_close(struct pn_query *query)
 		return;
 	pn_conn_close(&query->conn);
 	free(query);
+}
+
+bool
+pn_query_is_alive(struct pn_query *query)
+{
+	return pn_conn_alive(&query->conn);
 }
 
 const char *
@@ -104,6 +136,8 @@ pn_query_run(struct pn_query *query, const char *sql, int count,
 		return pn_error_prefix(ret_error, -ENOENT,
 		    "the schema is missing or old, run `paynotifyctl db "
 		    "migrate`: ");
+	if (strcmp(query->conn.sqlstate, "57014") == 0) /* query_canceled */
+		return -ETIME;
 	return strcmp(query->conn.sqlstate, "42501") == 0 ? -EACCES : -EIO;
 }
 

@@ -37,7 +37,9 @@ void
 pn_query_which(const char *which, const char *ret_values[PN_QUERY_WHICH_COUNT]);
 
 /* Runs a statement with text parameters. 0, or < 0 with what to do; -EACCES: the
- * role lacks a right. */
+ * role lacks a right; -ENOENT: the schema lacks something; -ETIME: it took too
+ * long, and was ended; -EIO: the server refused otherwise. After those the
+ * connection is as good as before, after any other it must be closed. */
 int pn_query_run(struct pn_query *query, const char *sql, int count,
     const char *const *values, PGresult **ret_result,
     struct pn_error *ret_error) PN_MUSTCHECK;

@@ -28,21 +28,26 @@ static_assert(EVENTS_MAX % EVENTS_AT_ONCE == 0, "whole pages");
 
 static const char *const STATES[] = { "leased", "waiting", "retry", "dead" };
 
-/* After pn_query_run(): a refusal is PN002 or PN003. -EPERM: what acts needs
+/* After pn_query_run(): a refusal is PN002 (there is none) or PN003. -EPERM: what acts needs
  * other rights than what reads. */
 static int
 refused(struct pn_query *query, int r, struct pn_error *error)
 {
 	const struct pn_conn *conn = &query->conn;
+	int acted = PN_ACT_REFUSED;
 
 	if (r == -EACCES)
 		return -EPERM;
-	if (r >= 0 || (strcmp(conn->sqlstate, "PN002") != 0 &&
-			  strcmp(conn->sqlstate, "PN003") != 0))
+	/* Of a connection that is lost there is nothing to be read. */
+	if (r != -EIO)
+		return r;
+	if (strcmp(conn->sqlstate, "PN002") == 0)
+		acted = PN_ACT_UNKNOWN;
+	else if (strcmp(conn->sqlstate, "PN003") != 0)
 		return r;
 	if (conn->hint[0] == '\0')
-		return pn_error_set(error, 1, "%s", conn->primary);
-	return pn_error_set(error, 1, "%s: %s", conn->primary, conn->hint);
+		return pn_error_set(error, acted, "%s", conn->primary);
+	return pn_error_set(error, acted, "%s: %s", conn->primary, conn->hint);
 }
 
 /* seqs: an array's text. */
@@ -79,10 +84,10 @@ do_to_event(struct pn_query *query, const struct pn_action *action,
 	if (r < 0)
 		return refused(query, r, error);
 	if (PQntuples(result) == 0)
-		return pn_error_set(
-		    error, 1, "there is no event \"%s\"", action->event);
+		return pn_error_set(error, PN_ACT_UNKNOWN,
+		    "there is no event \"%s\"", action->event);
 	if (PQntuples(result) > 1)
-		return pn_error_set(error, 1,
+		return pn_error_set(error, PN_ACT_REFUSED,
 		    "%d tenants have an event with the key \"%s\": name it by "
 		    "its id",
 		    PQntuples(result), action->event);
@@ -111,7 +116,7 @@ do_to_state(struct pn_query *query, const struct pn_action *action,
 	int r, page_count;
 
 	if (!is_state(action->state))
-		return pn_error_set(error, 1,
+		return pn_error_set(error, PN_ACT_REFUSED,
 		    "no delivery is \"%s\": the states are leased, waiting, "
 		    "retry and dead",
 		    action->state);
@@ -124,7 +129,7 @@ do_to_state(struct pn_query *query, const struct pn_action *action,
 	for (int i = 0; r == 0 && i < page_count; i++)
 		r = do_to(query, action, PQgetvalue(pages, i, 0), count, error);
 	if (r == 0 && page_count == EVENTS_MAX / EVENTS_AT_ONCE)
-		return pn_error_set(error, 1,
+		return pn_error_set(error, PN_ACT_REFUSED,
 		    "that is as many as are done at once: ask again for the "
 		    "others");
 	return r;
@@ -181,7 +186,7 @@ pn_query_act(struct pn_query *query, const struct pn_action *action,
 	assert(whole || (action->event == NULL) != (action->state == NULL));
 	*ret_count = 0;
 	if (is_empty(action->reason) || is_empty(action->actor))
-		return pn_error_set(ret_error, 1,
+		return pn_error_set(ret_error, PN_ACT_REFUSED,
 		    "a reason is needed, and who acts: both are recorded");
 	if (action->action == PN_ACTION_REMOVE)
 		return remove_consumer(query, action, ret_count, ret_error);

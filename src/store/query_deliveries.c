@@ -45,6 +45,7 @@ pn_query_delivery_row(const PGresult *result, int at, int64_t *ret_seq,
 		.tenant = pn_query_str(result, at, C_TENANT),
 		.out_trade_no = pn_query_str(result, at, C_OUT_TRADE_NO),
 		.seq = pn_query_delivery_seq(result, at),
+		.consumer_id = pn_query_int(result, at, C_CONSUMER_ID, -1),
 		.state = pn_query_str(result, at, C_STATE),
 		.attempts = pn_query_int(result, at, C_ATTEMPTS, 0),
 		.due_us = pn_query_int(result, at, C_DUE, PN_MOMENT_NONE),
@@ -56,7 +57,7 @@ pn_query_delivery_row(const PGresult *result, int at, int64_t *ret_seq,
 
 	assert(PQnfields(result) == C_COUNT);
 	*ret_seq = out.seq;
-	*ret_consumer = pn_query_int(result, at, C_CONSUMER_ID, -1);
+	*ret_consumer = out.consumer_id;
 	/* An event that no consumer takes. */
 	return *ret_consumer < 0 ? 0 : row(&out, payload);
 }
@@ -67,8 +68,9 @@ pn_query_deliveries(struct pn_query *query,
     void *payload, struct pn_error *ret_error)
 {
 	int64_t left = filter->limit, count = PN_QUERY_ROWS;
-	/* Behind every consumer of that seq. */
-	int64_t seq = filter->after_seq, consumer = INT32_MAX;
+	int64_t seq = filter->after_seq;
+	int64_t consumer =
+	    filter->after_consumer > 0 ? filter->after_consumer : INT32_MAX;
 	struct pn_query_text text;
 	PGresult *result;
 	int r = 0;

@@ -16,7 +16,9 @@ pn_query_events(struct pn_query *query, const struct pn_event_filter *filter,
 	PGresult *result;
 	int r = 0;
 
-	mark = filter->newest_first ? INT64_MAX : filter->after_seq;
+	mark = !filter->newest_first    ? filter->after_seq
+	       : filter->before_seq > 0 ? filter->before_seq
+					: INT64_MAX;
 	while (r == 0 && left > 0 && count == PN_QUERY_ROWS) {
 		const char *values[] = {
 			filter->tenant,

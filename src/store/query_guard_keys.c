@@ -11,6 +11,7 @@
 #include "query_guard_row.h"
 
 #include <assert.h>
+#include <string.h>
 
 #include "statements.h"
 
@@ -50,21 +51,32 @@ call_scope(const PGresult *result, int at, pn_guard_scope_fn row, void *payload)
 	return row(&out, payload);
 }
 
-/* key: NULL for all that have any. */
+/* Which routes: NULL members do not count. */
+struct search {
+	const char *tenant, *route;
+	const char *key; /* those that have it */
+	const char *after_tenant, *after_route;
+};
+
 static int
-query_scopes(struct pn_query *query, const char *tenant, const char *route,
-    const char *key, pn_guard_scope_fn row, void *payload,
-    struct pn_error *error)
+query_scopes(struct pn_query *query, const struct search *search,
+    pn_guard_scope_fn row, void *payload, struct pn_error *error)
 {
 	PN_CLEANUP(pn_result_freep) PGresult *last = NULL;
-	const char *after_tenant = tenant == NULL ? "" : tenant;
-	const char *after_route = "";
+	const char *tenant = search->tenant;
+	const char *after_tenant = search->after_tenant, *after_route = "";
 	int r = 0, count = PN_QUERY_ROWS;
+
+	if (after_tenant != NULL)
+		after_route = search->after_route;
+	else
+		after_tenant = tenant == NULL ? "" : tenant;
 
 	while (r == 0 && count == PN_QUERY_ROWS) {
 		struct pn_query_text text;
 		const char *values[] = { after_tenant, after_route, tenant,
-			route, key, pn_query_number(&text, 0, PN_QUERY_ROWS) };
+			search->route, search->key,
+			pn_query_number(&text, 0, PN_QUERY_ROWS) };
 		PGresult *result = NULL;
 
 		r = pn_query_run(query, pn_sql_guard_scopes, PN_COUNT(values),
@@ -99,7 +111,9 @@ pn_query_guard_scopes(struct pn_query *query, const char *tenant,
 	 * alone may have the key. */
 	if (tenant != NULL && route != NULL)
 		return row(&named, payload);
-	return query_scopes(query, tenant, route, key, row, payload, ret_error);
+	return query_scopes(query,
+	    &(struct search){ .tenant = tenant, .route = route, .key = key },
+	    row, payload, ret_error);
 }
 
 /* -- keys -------------------------------------------------------------------- */
@@ -134,6 +148,7 @@ pn_query_guard_key_row(const PGresult *result, int at)
 struct listing {
 	struct pn_query *query;
 	const struct pn_guard_key_filter *filter;
+	const char *after; /* of the first route that is read */
 	int64_t left;
 	int r; /* what ended it */
 	pn_guard_key_fn row;
@@ -148,10 +163,11 @@ list_scope(const struct pn_guard_scope_row *scope, void *payload)
 {
 	struct listing *listing = payload;
 	PN_CLEANUP(pn_result_freep) PGresult *last = NULL;
-	const char *after = "";
+	const char *after = listing->after;
 	int64_t count = PN_QUERY_ROWS;
 	int r = 0;
 
+	listing->after = "";
 	while (r == 0 && listing->left > 0 && count == PN_QUERY_ROWS) {
 		struct pn_query_text text;
 		const char *values[] = { scope->tenant.data, scope->route.data,
@@ -182,6 +198,12 @@ list_scope(const struct pn_guard_scope_row *scope, void *payload)
 	return r != 0 || listing->left == 0;
 }
 
+static bool
+is_wanted(const char *filter, const char *value)
+{
+	return filter == NULL || strcmp(filter, value) == 0;
+}
+
 int
 pn_query_guard_keys(struct pn_query *query,
     const struct pn_guard_key_filter *filter, pn_guard_key_fn row,
@@ -190,21 +212,39 @@ pn_query_guard_keys(struct pn_query *query,
 	struct listing listing = {
 		.query = query,
 		.filter = filter,
+		.after = filter->after_key == NULL ? "" : filter->after_key,
 		.left = filter->limit,
 		.row = row,
 		.payload = payload,
 		.error = ret_error,
 	};
+	struct search search = { .tenant = filter->tenant,
+		.route = filter->route,
+		.after_tenant = filter->after_tenant,
+		.after_route = filter->after_route };
 	struct pn_guard_scope_row named = { pn_str_from(filter->tenant),
 		pn_str_from(filter->route) };
-	int r;
+	bool whole = filter->tenant != NULL && filter->route != NULL;
+	int r = 0;
 
 	assert(filter->limit >= 0);
-	if (filter->tenant != NULL && filter->route != NULL)
+	assert((filter->after_key == NULL) == (filter->after_tenant == NULL) &&
+	       (filter->after_key == NULL) == (filter->after_route == NULL));
+	/* The rest of the route that the last page ended in. */
+	if (!whole && filter->after_key != NULL) {
+		named = (struct pn_guard_scope_row){ pn_str_from(
+							 filter->after_tenant),
+			pn_str_from(filter->after_route) };
+		if (is_wanted(filter->tenant, filter->after_tenant) &&
+		    is_wanted(filter->route, filter->after_route))
+			r = list_scope(&named, &listing);
+		listing.after = "";
+	}
+	if (whole)
 		r = list_scope(&named, &listing);
-	else
-		r = query_scopes(query, filter->tenant, filter->route, NULL,
-		    list_scope, &listing, ret_error);
+	else if (r == 0)
+		r = query_scopes(
+		    query, &search, list_scope, &listing, ret_error);
 	if (listing.r != 0)
 		return listing.r;
 	return r < 0 ? r : 0;

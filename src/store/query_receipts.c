@@ -62,6 +62,8 @@ pn_query_receipts(struct pn_query *query,
 	PGresult *result;
 	int r = 0;
 
+	if (filter->before_id != NULL)
+		(void)snprintf(before, sizeof(before), "%s", filter->before_id);
 	while (r == 0 && left > 0 && count == asked) {
 		asked = left < PN_QUERY_ROWS ? left : PN_QUERY_ROWS;
 

@@ -172,15 +172,18 @@ test_ctl_args__since_takes_three_forms(void **state)
 	int64_t us;
 
 	(void)state;
-	assert_int_equal(
-	    ctl_since_parse("2026-03-01T10:00:00+08:00", now_us, &us), 0);
+	assert_int_equal(pn_moment_parse_since(
+			     PN_STR("2026-03-01T10:00:00+08:00"), now_us, &us),
+	    0);
 	assert_int_equal(us, INT64_C(1772330400000000));
-	assert_int_equal(ctl_since_parse("2026-03-01", now_us, &us), 0);
+	assert_int_equal(
+	    pn_moment_parse_since(PN_STR("2026-03-01"), now_us, &us), 0);
 	assert_int_equal(us, INT64_C(1772323200000000));
-	assert_int_equal(ctl_since_parse("15m", now_us, &us), 0);
+	assert_int_equal(pn_moment_parse_since(PN_STR("15m"), now_us, &us), 0);
 	assert_int_equal(us, now_us - INT64_C(900000000));
-	assert_int_equal(ctl_since_parse("2026-03-0", now_us, &us), 1);
-	assert_int_equal(ctl_since_parse("", now_us, &us), 1);
+	assert_int_equal(
+	    pn_moment_parse_since(PN_STR("2026-03-0"), now_us, &us), 1);
+	assert_int_equal(pn_moment_parse_since(PN_STR(""), now_us, &us), 1);
 }
 
 int
