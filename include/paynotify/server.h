@@ -53,6 +53,7 @@ struct pn_call {
 	bool from_proxy;           /* a trusted proxy (or a unix socket) handed
 				    * it on: its headers can be believed */
 	struct pn_arena *arena;
+	bool from_unix; /* it came over a unix socket, from this machine */
 	void *job; /* job_bytes of the handler's, zeroed at the beginning */
 	uint64_t body_bytes; /* in refuse(): what was announced or read, where
 			      * request.body holds less; 0: request.body.len */
@@ -106,6 +107,8 @@ struct pn_server_options {
 	const char *socket_name; /* systemd's sockets of this name win over
 				  * listen; static, see service.h.
 				  * NULL: none of them */
+	bool local;     /* only loopback and unix sockets are allowed */
+	bool uncounted; /* its connections are not in the metrics */
 	size_t body_bytes_max;
 	/* What a connection has for the heads of a request and its answer, as
 	 * long as it is open; at most PN_HEADER_BYTES_MAX for each. 0: what

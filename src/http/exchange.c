@@ -282,6 +282,7 @@ prepare(struct pn_exchange *x, const char *method)
 	    &x->conn->peer, headers, count, &x->peer);
 	request->peer = pn_str_from(x->peer.text);
 	x->call.from_proxy = x->conn->trusted;
+	x->call.from_unix = x->conn->is_unix;
 	return r;
 }
 

@@ -73,6 +73,7 @@ struct pn_conn {
 	int fd;
 	bool counted; /* against the peer's maximum */
 	bool trusted; /* a trusted proxy, or a unix socket */
+	bool is_unix;
 	struct pn_peer peer;
 	_Atomic int64_t deadline_us; /* monotonic; the watchdog cuts it then */
 };
@@ -81,6 +82,7 @@ struct pn_watch_options {
 	int64_t idle_timeout_us, request_timeout_us;
 	int64_t connections_max, connections_per_peer_max;
 	const struct pn_conf_cidrs *trusted; /* exempt, borrowed */
+	bool uncounted;                      /* not in the metrics */
 };
 
 struct pn_watch;

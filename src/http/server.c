@@ -79,11 +79,23 @@ accept_policy(void *cls, const struct sockaddr *address, socklen_t len)
 	return MHD_NO;
 }
 
+/* Asked of the kernel, since handlers may allow more over such a socket. */
+static bool
+is_unix(int fd)
+{
+	int domain = AF_UNSPEC;
+	socklen_t len = sizeof(domain);
+
+	return getsockopt(fd, SOL_SOCKET, SO_DOMAIN, &domain, &len) == 0 &&
+	       domain == AF_UNIX;
+}
+
 static void
 connection_opened(
     struct pn_server *server, struct MHD_Connection *connection, void **context)
 {
 	const union MHD_ConnectionInfo *info;
+	struct pn_conn *conn;
 	struct pn_peer peer;
 	int fd;
 
@@ -95,7 +107,10 @@ connection_opened(
 	info = MHD_get_connection_info(
 	    connection, MHD_CONNECTION_INFO_CLIENT_ADDRESS);
 	pn_peer_of_sockaddr(info == NULL ? NULL : info->client_addr, &peer);
-	*context = pn_watch_add(server->watch, fd, &peer);
+	conn = pn_watch_add(server->watch, fd, &peer);
+	if (conn != NULL)
+		conn->is_unix = is_unix(fd);
+	*context = conn;
 }
 
 static void
@@ -228,7 +243,8 @@ open_listeners(struct pn_server *server, struct pn_error *ret_error)
 	struct pn_listen listens[PN_LISTEN_MAX];
 	size_t count = 0;
 	int r = pn_listen_open_all(server->options.listen,
-	    server->options.socket_name, false, listens, &count, ret_error);
+	    server->options.socket_name, server->options.local, listens, &count,
+	    ret_error);
 
 	for (size_t i = 0; r == 0 && i < count; i++)
 		r = start_listener(server, &listens[i], ret_error);
@@ -248,6 +264,7 @@ open_parts(struct pn_server *server, struct pn_error *ret_error)
 		.connections_max = conf->max_connections,
 		.connections_per_peer_max = conf->max_connections_per_peer,
 		.trusted = &conf->trusted_proxies,
+		.uncounted = server->options.uncounted,
 	};
 	int r = pn_watch_open(&options, &server->watch, ret_error);
 

@@ -179,7 +179,8 @@ pn_watch_add(struct pn_watch *watch, int fd, const struct pn_peer *peer)
 	/* Without it there is still the deadline. */
 	(void)epoll_ctl(watch->ends, EPOLL_CTL_ADD, fd, &event);
 	(void)pthread_mutex_unlock(&watch->lock);
-	pn_metric_add(PN_METRIC_CONNECTIONS, 1);
+	if (!watch->options.uncounted)
+		pn_metric_add(PN_METRIC_CONNECTIONS, 1);
 	return conn;
 }
 
@@ -199,7 +200,8 @@ pn_watch_remove(struct pn_watch *watch, struct pn_conn *conn)
 		conn->next->prev = conn->prev;
 	watch->count--;
 	(void)pthread_mutex_unlock(&watch->lock);
-	pn_metric_add(PN_METRIC_CONNECTIONS, -1);
+	if (!watch->options.uncounted)
+		pn_metric_add(PN_METRIC_CONNECTIONS, -1);
 	free(conn);
 }
 
