@@ -34,7 +34,8 @@ struct pn_conf_server {
 };
 
 struct pn_conf_admin {
-	struct pn_conf_strings listen; /* empty: no admin port */
+	struct pn_conf_strings listen;   /* empty: no admin port */
+	struct pn_conf_files token_file; /* any opens; none: local only */
 };
 
 struct pn_conf_database {
@@ -183,8 +184,7 @@ void pn_conf_unrefp(struct pn_conf **conf);
 const struct pn_conf_account *pn_conf_account_find(
     const struct pn_conf *conf, struct pn_str provider, struct pn_str tenant);
 
-/* Whether a textual address (v4, v6, v4-mapped) lies in one of the blocks. An
- * empty address (unix socket) is in every list that is not empty. */
+/* Whether an address is in a block; "" (unix) is in every list but an empty. */
 bool
 pn_conf_cidrs_match(const struct pn_conf_cidrs *cidrs, struct pn_str address);
 

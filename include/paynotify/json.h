@@ -43,5 +43,17 @@ int pn_json_canonical(struct pn_str text, struct pn_arena *arena,
  * become U+FFFD. */
 struct pn_buf;
 void pn_json_add_string(struct pn_buf *out, struct pn_str text);
+/* Append a member, `"name":value`, with a comma before it unless it comes right
+ * behind a "{" or at the beginning. Text that is empty and a time that is
+ * PN_MOMENT_NONE are null; a time is RFC 3339 in UTC. */
+void pn_json_add_text(struct pn_buf *out, const char *name, struct pn_str text);
+void pn_json_add_number(struct pn_buf *out, const char *name, int64_t value);
+void pn_json_add_bool(struct pn_buf *out, const char *name, bool value);
+void pn_json_add_moment(struct pn_buf *out, const char *name, int64_t us);
+void pn_json_add_null(struct pn_buf *out, const char *name);
+/* The text of an array, `a,b`; and JSON as it is. */
+void
+pn_json_add_array(struct pn_buf *out, const char *name, struct pn_str members);
+void pn_json_add_raw(struct pn_buf *out, const char *name, struct pn_str json);
 
 #endif

@@ -18,16 +18,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "paynotify/deliveries.h"
-
-/* As the commands are called. */
-static const char *const verbs[] = {
-	[PN_ACTION_REDELIVER] = "redeliver",
-	[PN_ACTION_SKIP] = "skip",
-	[PN_ACTION_PAUSE] = "pause",
-	[PN_ACTION_RESUME] = "resume",
-	[PN_ACTION_REMOVE] = "remove",
-};
+#include "paynotify/render.h"
 
 /* Where no reason is asked for. */
 static const char no_reason[] = "none given";
@@ -65,22 +56,6 @@ ctl_actor_find(const struct ctl_args *args, struct pn_buf *ret_actor)
 }
 
 /* -- telling ----------------------------------------------------------------- */
-
-static void
-add_json(struct pn_buf *out, const struct pn_action *action, int64_t count,
-    const char *error)
-{
-	pn_buf_add_char(out, '{');
-	ctl_add_member(out, "action", pn_str_from(verbs[action->action]));
-	ctl_add_member(out, "consumer", pn_str_from(action->consumer));
-	ctl_add_member(out, "event", pn_str_from(action->event));
-	ctl_add_member(out, "state", pn_str_from(action->state));
-	ctl_add_number(out, "count", count);
-	ctl_add_member(out, "actor", pn_str_from(action->actor));
-	ctl_add_member(out, "reason", pn_str_from(action->reason));
-	ctl_add_member(out, "error", pn_str_from(error));
-	pn_buf_add_text(out, "}\n");
-}
 
 static void
 add_text(struct pn_buf *out, const struct pn_action *action, int64_t count)
@@ -125,10 +100,12 @@ act_once(struct acting *acting)
 		acting->exit = CTL_REFUSED;
 		ctl_complain("%s", error.text);
 	}
-	if (ctl->args.json)
-		add_json(&acting->out, &acting->action, count, error.text);
-	else if (r == 0)
+	if (ctl->args.json) {
+		pn_render_act(&acting->out, &acting->action, count, error.text);
+		pn_buf_add_char(&acting->out, '\n');
+	} else if (r == 0) {
 		add_text(&acting->out, &acting->action, count);
+	}
 	/* At once: it has been done, whatever becomes of the others. */
 	if (ctl_flush(&acting->out) != CTL_DONE)
 		acting->exit = CTL_REFUSED;

@@ -15,7 +15,7 @@
 #include <string.h>
 
 #include "paynotify/deliveries.h"
-#include "paynotify/moment.h"
+#include "paynotify/render.h"
 
 static const char *const titles[] = { "CONSUMER", "KIND", "STATE", "BEHIND",
 	"LEASED", "WAITING", "RETRY", "DEAD", "OLDEST", "NOTE" };
@@ -29,24 +29,6 @@ struct overview {
 	size_t count;        /* of all */
 	size_t shown;
 };
-
-static void
-add_json(struct pn_buf *out, const struct pn_consumer_row *row)
-{
-	pn_buf_add_char(out, '{');
-	ctl_add_member(out, "name", row->name);
-	ctl_add_member(out, "kind", pn_str_from(row->pushed ? "push" : "pull"));
-	ctl_add_member(out, "state", row->state);
-	ctl_add_member(out, "reason", row->reason);
-	ctl_add_member(out, "url", row->url);
-	ctl_add_number(out, "behind", row->behind);
-	ctl_add_number(out, "leased", row->leased);
-	ctl_add_number(out, "waiting", row->waiting);
-	ctl_add_number(out, "retrying", row->retrying);
-	ctl_add_number(out, "dead", row->dead);
-	ctl_add_time_member(out, "oldest_received_at", row->oldest_due_us);
-	pn_buf_add_text(out, "}\n");
-}
 
 static int
 add_cells(struct ctl_table *table, const struct pn_consumer_row *row)
@@ -79,10 +61,12 @@ add_row(const struct pn_consumer_row *row, void *payload)
 	if (overview->only != NULL && !pn_str_is(row->name, overview->only))
 		return 0;
 	overview->shown++;
-	if (overview->json)
-		add_json(overview->out, row);
-	else if (overview->table != NULL)
+	if (overview->table != NULL)
 		return add_cells(overview->table, row);
+	if (overview->json) {
+		pn_render_consumer(overview->out, row);
+		pn_buf_add_char(overview->out, '\n');
+	}
 	return 0;
 }
 

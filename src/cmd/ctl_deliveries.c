@@ -10,35 +10,12 @@
 
 #include <string.h>
 
+#include "paynotify/render.h"
+
 #include "ctl_list.h"
 
 static const char *const titles[] = { "SEQ", "CONSUMER", "STATE", "ATTEMPTS",
 	"DUE", "TYPE", "TENANT", "OUT_TRADE_NO", "EVENT", "REASON" };
-
-void
-ctl_delivery_add_members(struct pn_buf *out, const struct pn_delivery_row *row)
-{
-	ctl_add_member(out, "consumer", row->consumer);
-	ctl_add_member(out, "state", row->state);
-	ctl_add_number(out, "attempts", row->attempts);
-	ctl_add_time_member(out, "due_at", row->due_us);
-	ctl_add_bool(out, "redelivery", row->redelivery);
-	ctl_add_member(out, "reason", row->reason);
-}
-
-static void
-add_list_json(struct pn_buf *out, const struct pn_delivery_row *row)
-{
-	pn_buf_add_char(out, '{');
-	ctl_add_member(out, "event_id", row->event_id);
-	ctl_add_number(out, "seq", row->seq);
-	ctl_delivery_add_members(out, row);
-	ctl_add_member(out, "type", row->type);
-	ctl_add_member(out, "tenant", row->tenant);
-	ctl_add_member(out, "out_trade_no", row->out_trade_no);
-	ctl_add_time_member(out, "received_at", row->received_at_us);
-	pn_buf_add_text(out, "}\n");
-}
 
 int
 ctl_delivery_state_cell(
@@ -75,10 +52,12 @@ add_list_row(const struct pn_delivery_row *row, void *payload)
 
 	if (list->rows == 0 && list->table != NULL)
 		pn_buf_add_char(&list->out, '\n'); /* below the overview */
-	if (list->table == NULL)
-		add_list_json(&list->out, row);
-	else
+	if (list->table == NULL) {
+		pn_render_delivery(&list->out, row);
+		pn_buf_add_char(&list->out, '\n');
+	} else {
 		r = add_list_cells(list->table, row);
+	}
 	return ctl_list_added(list, r);
 }
 

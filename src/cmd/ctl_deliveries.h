@@ -8,9 +8,6 @@
 
 #include "paynotify/deliveries.h"
 
-/* consumer, state, attempts, due_at, redelivery, reason */
-void
-ctl_delivery_add_members(struct pn_buf *out, const struct pn_delivery_row *row);
 /* "retry", or "retry again" of a redelivery */
 int ctl_delivery_state_cell(
     struct ctl_table *table, const struct pn_delivery_row *row) PN_MUSTCHECK;

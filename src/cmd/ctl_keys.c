@@ -8,6 +8,8 @@
  */
 #include "ctl_keys.h"
 
+#include "paynotify/render.h"
+
 #include "ctl_list.h"
 
 static const char *const titles[] = { "TENANT", "ROUTE", "KEY", "STATE",
@@ -48,35 +50,6 @@ ctl_keys_state_text(const struct pn_guard_key_row *row)
 	return row->state.len > 0 ? row->state : PN_STR("archived");
 }
 
-void
-ctl_keys_add_members(struct pn_buf *out, const struct pn_guard_key_row *row)
-{
-	bool hot = row->state.len > 0;
-
-	ctl_add_member(out, "tenant", row->tenant);
-	ctl_add_member(out, "route", row->route);
-	ctl_add_member(out, "key", row->key);
-	ctl_add_member(out, "state", row->state);
-	ctl_add_member(out, "lease", row->lease);
-	if (hot) {
-		ctl_add_number(out, "attempts", row->attempts);
-		ctl_add_number(out, "crashes", row->crashes);
-	} else {
-		ctl_add_member(out, "attempts", PN_STR(""));
-		ctl_add_member(out, "crashes", PN_STR(""));
-	}
-	ctl_add_time_member(out, "created_at", row->created_at_us);
-	ctl_add_time_member(out, "locked_at", row->locked_at_us);
-	ctl_add_time_member(out, "lease_expires_at", row->lease_expires_at_us);
-	ctl_add_time_member(out, "completed_at", row->completed_at_us);
-	ctl_add_time_member(out, "expires_at", row->expires_at_us);
-	if (row->status != 0)
-		ctl_add_number(out, "response_status", row->status);
-	else
-		ctl_add_member(out, "response_status", PN_STR(""));
-	ctl_add_member(out, "reason", row->reason);
-}
-
 /* -- the list ---------------------------------------------------------------- */
 
 /* What is waited for: the end of a lease, or of an answer's time. Others stay
@@ -110,9 +83,8 @@ add_row(const struct pn_guard_key_row *row, void *payload)
 	int r = 0;
 
 	if (list->table == NULL) {
-		pn_buf_add_char(&list->out, '{');
-		ctl_keys_add_members(&list->out, row);
-		pn_buf_add_text(&list->out, "}\n");
+		pn_render_guard_key(&list->out, row);
+		pn_buf_add_char(&list->out, '\n');
 	} else {
 		r = add_cells(list->table, row);
 	}

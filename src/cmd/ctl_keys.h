@@ -13,8 +13,5 @@
 int ctl_keys_check(const struct ctl *ctl) PN_MUSTCHECK;
 /* "held", "lease ended", "free"; else the state; "archived" */
 struct pn_str ctl_keys_state_text(const struct pn_guard_key_row *row);
-/* All of a row of the list. */
-void
-ctl_keys_add_members(struct pn_buf *out, const struct pn_guard_key_row *row);
 
 #endif

@@ -10,22 +10,7 @@
 
 #include <assert.h>
 
-static void
-add_json(
-    struct pn_buf *out, const struct pn_guard_action *action, const char *error)
-{
-	pn_buf_add_char(out, '{');
-	ctl_add_member(out, "action",
-	    action->act == PN_GUARD_SET_FREE ? PN_STR("release")
-					     : PN_STR("forget"));
-	ctl_add_member(out, "tenant", pn_str_from(action->tenant));
-	ctl_add_member(out, "route", pn_str_from(action->route));
-	ctl_add_member(out, "key", pn_str_from(action->key));
-	ctl_add_member(out, "actor", pn_str_from(action->actor));
-	ctl_add_member(out, "reason", pn_str_from(action->reason));
-	ctl_add_member(out, "error", pn_str_from(error));
-	pn_buf_add_text(out, "}\n");
-}
+#include "paynotify/render.h"
 
 static void
 add_text(struct pn_buf *out, const struct pn_guard_action *action)
@@ -65,10 +50,12 @@ act_as(struct ctl *ctl, enum pn_guard_act act, const char *actor)
 		    error.text, args->config);
 	else if (r > 0)
 		ctl_complain("%s", error.text);
-	if (args->json)
-		add_json(&out, &action, error.text);
-	else if (r == 0)
+	if (args->json) {
+		pn_render_guard_act(&out, &action, error.text);
+		pn_buf_add_char(&out, '\n');
+	} else if (r == 0) {
 		add_text(&out, &action);
+	}
 	flushed = ctl_flush(&out);
 	return r > 0 ? CTL_REFUSED : flushed;
 }

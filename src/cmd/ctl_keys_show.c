@@ -15,8 +15,8 @@
 #include <errno.h>
 #include <inttypes.h>
 
-#include "paynotify/json.h"
 #include "paynotify/moment.h"
+#include "paynotify/render.h"
 
 static const char *const action_titles[] = { "DONE AT", "ACTION", "ACTOR",
 	"REASON" };
@@ -144,23 +144,11 @@ add_state_line(struct pn_buf *out, const struct pn_guard_key_row *row)
 	pn_buf_add_char(out, '\n');
 }
 
-/* The beginning of the body, not cut in the middle of a character. */
-static struct pn_str
-body_head(const struct pn_guard_key *key)
-{
-	struct pn_str head = { (const char *)key->body_head,
-		(size_t)key->body_head_bytes };
-	size_t bad, whole = pn_str_utf8_prefix(head, &bad);
-
-	if (key->body_head_bytes < key->body_bytes && whole + bad == head.len)
-		head.len = whole;
-	return head;
-}
-
 static void
 add_answer_lines(struct pn_buf *out, const struct pn_guard_key *key)
 {
-	struct pn_str rest = key->response_headers, head = body_head(key);
+	struct pn_str rest = key->response_headers,
+		      head = pn_guard_key_body_head(key);
 
 	if (key->row.status == 0)
 		return;
@@ -214,50 +202,6 @@ add_key_text(struct pn_buf *out, const struct pn_guard_key *key)
 	pn_buf_add_char(out, '\n');
 }
 
-/* -- the key as JSON --------------------------------------------------------- */
-
-/* An object without its end: the actions come behind. */
-static void
-add_key_json(struct pn_buf *out, const struct pn_guard_key *key)
-{
-	const struct pn_guard_key_row *row = &key->row;
-	struct pn_str rest = key->response_headers;
-	const char *comma = "";
-
-	pn_buf_add_char(out, '{');
-	ctl_keys_add_members(out, row);
-	ctl_add_bool(
-	    out, "token", row->lease.len > 0 && !pn_str_is(row->lease, "free"));
-	ctl_add_member(out, "request_hash", key->request_hash);
-	pn_buf_add_text(out, ",\"response_headers\":[");
-	while (rest.data != NULL) {
-		struct pn_str line = pn_str_split(&rest, '\n');
-
-		if (line.len == 0)
-			continue;
-		pn_buf_add_text(out, comma);
-		pn_json_add_string(out, line);
-		comma = ",";
-	}
-	pn_buf_add_char(out, ']');
-	if (key->body_bytes >= 0)
-		ctl_add_number(out, "response_body_bytes", key->body_bytes);
-	else
-		ctl_add_member(out, "response_body_bytes", PN_STR(""));
-	ctl_add_member(out, "response_body_head", body_head(key));
-	pn_buf_add_text(out, ",\"archived\":");
-	if (key->archived) {
-		pn_buf_add_char(out, '{');
-		ctl_add_member(out, "request_hash", key->archived_hash);
-		ctl_add_time_member(
-		    out, "first_seen_at", key->archived_first_seen_at_us);
-		ctl_add_number(out, "attempts", key->archived_attempts);
-		pn_buf_add_char(out, '}');
-	} else {
-		pn_buf_add_text(out, "null");
-	}
-}
-
 /* -- showing ----------------------------------------------------------------- */
 
 static int
@@ -266,7 +210,7 @@ add_key(const struct pn_guard_key *key, void *payload)
 	struct showing *show = payload;
 
 	if (show->json)
-		add_key_json(&show->out, key);
+		pn_render_guard_key_begin(&show->out, key);
 	else
 		add_key_text(&show->out, key);
 	return pn_buf_failed(&show->out) ? -ENOMEM : 0;
@@ -288,13 +232,7 @@ add_action(const struct pn_guard_action_row *row, void *payload)
 	pn_buf_add_text(&show->last, ": ");
 	ctl_add_clean(&show->last, row->reason);
 	if (show->json) {
-		pn_buf_add_text(
-		    &show->actions, show->actions.len > 0 ? ",{" : "{");
-		ctl_add_time_member(&show->actions, "at", row->at_us);
-		ctl_add_member(&show->actions, "action", row->action);
-		ctl_add_member(&show->actions, "actor", row->actor);
-		ctl_add_member(&show->actions, "reason", row->reason);
-		pn_buf_add_char(&show->actions, '}');
+		pn_render_guard_action(&show->actions, row);
 		return pn_buf_failed(&show->actions) ? -ENOMEM : 0;
 	}
 	r = ctl_table_time(table, row->at_us);
@@ -307,9 +245,8 @@ static int
 print_key(struct showing *show)
 {
 	if (show->json) {
-		pn_buf_add_text(&show->out, ",\"actions\":[");
-		pn_buf_add_str(&show->out, pn_buf_str(&show->actions));
-		pn_buf_add_text(&show->out, "]}\n");
+		pn_render_guard_key_end(&show->out, &show->actions);
+		pn_buf_add_char(&show->out, '\n');
 	} else if (ctl_table_rows(show->table) > 0) {
 		pn_buf_add_char(&show->out, '\n');
 		ctl_table_print(show->table, false, &show->out);

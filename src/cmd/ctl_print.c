@@ -14,7 +14,6 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "paynotify/json.h"
 #include "paynotify/moment.h"
 
 static void complain_list(const char *fmt, va_list ap) PN_PRINTF(1, 0);
@@ -112,49 +111,6 @@ ctl_add_clean(struct pn_buf *out, struct pn_str text)
 		else
 			pn_buf_add(out, text.data + i, used);
 	}
-}
-
-static void
-add_name(struct pn_buf *out, const char *name)
-{
-	if (out->len > 0 && out->data[out->len - 1] != '{')
-		pn_buf_add_char(out, ',');
-	pn_json_add_string(out, pn_str_from(name));
-	pn_buf_add_char(out, ':');
-}
-
-void
-ctl_add_member(struct pn_buf *out, const char *name, struct pn_str text)
-{
-	add_name(out, name);
-	if (text.len == 0)
-		pn_buf_add_text(out, "null");
-	else
-		pn_json_add_string(out, text);
-}
-
-void
-ctl_add_number(struct pn_buf *out, const char *name, int64_t value)
-{
-	add_name(out, name);
-	pn_buf_printf(out, "%lld", (long long)value);
-}
-
-void
-ctl_add_bool(struct pn_buf *out, const char *name, bool value)
-{
-	add_name(out, name);
-	pn_buf_add_text(out, value ? "true" : "false");
-}
-
-void
-ctl_add_time_member(struct pn_buf *out, const char *name, int64_t us)
-{
-	char text[PN_MOMENT_TEXT_BYTES] = "";
-
-	if (us != PN_MOMENT_NONE)
-		pn_moment_format_rfc3339(us, text);
-	ctl_add_member(out, name, pn_str_from(text));
 }
 
 /* Decimals of a currency: two but for these (ISO 4217). */

@@ -15,6 +15,7 @@
 #include "paynotify/conf.h"
 #include "paynotify/error.h"
 #include "paynotify/event.h"
+#include "paynotify/json.h"
 
 struct ctl_command;
 
@@ -33,15 +34,13 @@ const char *ctl_fault_text(int r);
 /* Text from outside, safe for a terminal: control characters and ones that
  * change the direction of writing become \xNN or \uNNNN. */
 void ctl_add_clean(struct pn_buf *out, struct pn_str text);
-/* `"name":"text"`, or null where text is empty; a comma before it unless it
- * comes right behind `{`. */
-void ctl_add_member(struct pn_buf *out, const char *name, struct pn_str text);
-void ctl_add_number(struct pn_buf *out, const char *name, int64_t value);
+/* Members of an object: codec's, by the commands' names. */
+#define ctl_add_member      pn_json_add_text
+#define ctl_add_number      pn_json_add_number
+#define ctl_add_bool        pn_json_add_bool
+#define ctl_add_time_member pn_json_add_moment
 /* 1,234,567 */
 void ctl_add_grouped(struct pn_buf *out, int64_t value);
-/* As a time or null for PN_MOMENT_NONE. */
-void ctl_add_time_member(struct pn_buf *out, const char *name, int64_t us);
-void ctl_add_bool(struct pn_buf *out, const char *name, bool value);
 /* "88.88 CNY", by the currency's number of decimals. */
 void ctl_add_money(struct pn_buf *out, int64_t minor, struct pn_str currency);
 /* 2026-03-01T02:00:05Z, or "" for PN_MOMENT_NONE */

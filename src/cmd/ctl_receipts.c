@@ -7,30 +7,10 @@
 #include <inttypes.h>
 
 #include "paynotify/moment.h"
+#include "paynotify/render.h"
 
 static const char *const titles[] = { "RECEIVED", "ACCOUNT", "VERDICT",
 	"STATUS", "OUT_TRADE_NO", "PEER", "ID", "REASON" };
-
-static void
-add_json(struct pn_buf *out, const struct pn_receipt_row *row)
-{
-	char at[PN_MOMENT_TEXT_BYTES];
-
-	pn_moment_format_rfc3339(row->received_at_us, at);
-	pn_buf_add_char(out, '{');
-	ctl_add_member(out, "id", row->id);
-	ctl_add_member(out, "received_at", pn_str_from(at));
-	ctl_add_member(out, "provider", row->provider);
-	ctl_add_member(out, "tenant", row->tenant);
-	ctl_add_member(out, "verdict", row->verdict);
-	ctl_add_member(out, "reason", row->reason);
-	ctl_add_member(out, "notify_id", row->notify_id);
-	ctl_add_member(out, "out_trade_no", row->out_trade_no);
-	ctl_add_member(out, "peer", row->peer);
-	ctl_add_number(out, "status", row->status);
-	ctl_add_number(out, "body_bytes", row->body_bytes);
-	pn_buf_add_text(out, "}\n");
-}
 
 static int
 add_cells(struct ctl_table *table, const struct pn_receipt_row *row)
@@ -61,10 +41,12 @@ add_row(const struct pn_receipt_row *row, void *payload)
 	struct ctl_list *list = payload;
 	int r = 0;
 
-	if (list->table == NULL)
-		add_json(&list->out, row);
-	else
+	if (list->table == NULL) {
+		pn_render_receipt(&list->out, row);
+		pn_buf_add_char(&list->out, '\n');
+	} else {
 		r = add_cells(list->table, row);
+	}
 	return ctl_list_added(list, r);
 }
 

@@ -11,6 +11,7 @@
  */
 #include "load.h"
 
+#include "paynotify/admin.h"
 #include "paynotify/deliver.h"
 #include "paynotify/guard.h"
 #include "paynotify/server.h"
@@ -28,11 +29,10 @@ at(struct pn_conf_place place, int r, const char *option,
 }
 
 static int
-check_listen(const struct pn_conf_strings *listen, bool local,
-    struct pn_error *ret_error)
+check_listen(const struct pn_conf_strings *listen, struct pn_error *ret_error)
 {
 	for (size_t i = 0; i < listen->count; i++) {
-		int r = pn_listen_check(listen->values[i], local, ret_error);
+		int r = pn_listen_check(listen->values[i], false, ret_error);
 
 		if (r < 0)
 			return at(listen->places == NULL
@@ -67,11 +67,11 @@ cmd_load(const char *path, struct pn_conf **ret_conf,
 	int r = pn_conf_load(path, NULL, &conf, ret_error);
 
 	if (r == 0)
-		r = check_listen(&conf->server.listen, false, ret_error);
+		r = check_listen(&conf->server.listen, ret_error);
 	if (r == 0)
-		r = check_listen(&conf->admin.listen, true, ret_error);
+		r = pn_admin_check(conf, ret_error);
 	if (r == 0)
-		r = check_listen(&conf->guard.listen, false, ret_error);
+		r = check_listen(&conf->guard.listen, ret_error);
 	if (r == 0)
 		r = cmd_check_database(conf, ret_error);
 	if (r == 0)

@@ -273,9 +273,13 @@ content_check(const struct list *list, const struct pn_conf_file *file)
 		conf_fail(list->load, list->place,
 		    "%s: \"%s\" has %zu bytes, not %lld", option->key,
 		    file->path, len, (long long)option->min);
-	else if (len < (size_t)option->min)
+	else if (len == 0)
 		conf_fail(list->load, list->place, "%s: \"%s\" is empty",
 		    option->key, file->path);
+	else if (len < (size_t)option->min)
+		conf_fail(list->load, list->place,
+		    "%s: \"%s\" has less than %lld bytes", option->key,
+		    file->path, (long long)option->min);
 	else
 		conf_fail(list->load, list->place,
 		    "%s: \"%s\" has more than %lld bytes", option->key,

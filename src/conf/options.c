@@ -32,6 +32,8 @@ enum {
 	RATE_MAX = 1000000,
 	BODY_BYTES_MIN = 1024, /* below the smallest real notification */
 	WECHAT_KEY_BYTES = 32,
+	TOKEN_BYTES_MIN = 16, /* 128 bits, if each were random */
+	TOKEN_BYTES_MAX = 1024,
 	WEBHOOK_SECRET_BYTES_MAX = 1024, /* a usual one has 50 */
 	RESPONSE_BYTES_MIN = 1024,
 	RESPONSE_BYTES_MAX = 8 << 20, /* a row of the database holds it */
@@ -160,7 +162,14 @@ static const struct conf_option options[] = {
 
 	{ "admin", "listen", CONF_LISTEN, CONF_REPEATABLE, ADMIN(listen),
 	  1, PN_LISTEN_MAX, NULL, "127.0.0.1:8601",
-	  "where health and metrics are served; without [admin], nowhere" },
+	  "where health, metrics and the API are served; without [admin],"
+	  " nowhere" },
+	{ "admin", "token_file", CONF_SECRET_FILE, CONF_REPEATABLE,
+	  ADMIN(token_file),
+	  TOKEN_BYTES_MIN, TOKEN_BYTES_MAX, NULL, NULL,
+	  "a file with a token that whoever asks must show; without one the"
+	  " port is on loopback or a unix socket only; several during a"
+	  " rotation" },
 
 	{ "database", "dsn", CONF_DSN, 0, DATABASE(dsn),
 	  1, PN_CONF_LINE_BYTES_MAX, NULL,

@@ -19,7 +19,7 @@ CONTRACTS = {
     "net": "client net",
     "deliver": "deliver",
     "guard": "guard",
-    "admin": "admin",
+    "admin": "admin render timeline",
 }
 OWNER = {name + ".h": layer for layer, names in CONTRACTS.items()
          for name in names.split()}
@@ -41,7 +41,7 @@ TABLE = {
     "deliver": ("base crypto event conf net store", ""),
     "guard": ("base codec crypto conf net store http", ""),
     "reconcile": ("base codec crypto event conf net provider store ingest", ""),
-    "admin": ("base codec conf store http", "microhttpd jansson"),
+    "admin": ("base codec crypto conf store http", "jansson"),
     "cmd": (" ".join(ALL), "jansson libarchive systemd"),
 }
 NAMES = {"OpenSSL": "openssl", "libmicrohttpd": "microhttpd",

@@ -162,6 +162,7 @@ listen = unix:{folder}/http.sock
 {server}
 [admin]
 listen = unix:{folder}/admin.sock
+{admin}
 [database]
 dsn = {dsn}
 [alipay shop1]
@@ -179,13 +180,14 @@ public_key = PUB_KEY_ID_0000000000000000000001:{keys}/wechat.pem
 class Daemon:
     """A daemon with its configuration, log and port."""
 
-    def __init__(self, signer_folder, server="", dsn=None, accounts=""):
+    def __init__(self, signer_folder, server="", dsn=None, accounts="", admin=""):
         self.folder = tempfile.mkdtemp(prefix="pnh.", dir="/tmp")
         self.conf = os.path.join(self.folder, "paynotifyd.conf")
         self.log_path = os.path.join(self.folder, "log")
         with open(self.conf, "w") as f:
             f.write(CONF.format(
-                folder=self.folder, server=server, app_id=APP_ID, seller=SELLER,
+                folder=self.folder, server=server, admin=admin, app_id=APP_ID,
+                seller=SELLER,
                 dsn=dsn or os.environ["PN_DSN"], keys=f"{signer_folder}/keys",
                 mchid=MCHID, wx_appid=WX_APPID)
                 + accounts.format(keys=f"{signer_folder}/keys"))
@@ -264,8 +266,8 @@ class Case(unittest.TestCase):
         assert not any(codes), f"exit status {codes}\n" + "\n".join(logs)
 
     @classmethod
-    def start(cls, server="", dsn=None):
-        cls.daemons.append(Daemon(cls.folder, server, dsn, cls.accounts))
+    def start(cls, server="", dsn=None, admin=""):
+        cls.daemons.append(Daemon(cls.folder, server, dsn, cls.accounts, admin))
         return cls.daemons[-1]
 
     def expect(self, reply, status, body=None, content_type=None):

@@ -13,6 +13,7 @@
 #include "ctl_keys.h"
 
 #include "paynotify/moment.h"
+#include "paynotify/render.h"
 
 static struct pn_guard_key_row
 row_of(const char *state, const char *lease)
@@ -57,8 +58,7 @@ assert_json(const struct pn_guard_key_row *row, const char *members)
 {
 	PN_CLEANUP(pn_buf_done) struct pn_buf out = pn_buf_init(4096);
 
-	pn_buf_add_char(&out, '{');
-	ctl_keys_add_members(&out, row);
+	pn_render_guard_key(&out, row);
 	if (strstr(out.data, members) == NULL)
 		fail_msg("%s lacks %s", out.data, members);
 }
