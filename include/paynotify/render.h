@@ -28,6 +28,22 @@ pn_render_quarantine(struct pn_buf *out, const struct pn_quarantine_row *row);
 void
 pn_render_guard_key(struct pn_buf *out, const struct pn_guard_key_row *row);
 
+/* A quarantine entry with its events, and what it came to mean. */
+struct pn_quarantine_recorded { /* the event that has its key */
+	int64_t seq;            /* -1: there is none */
+	int64_t received_at_us;
+	char id[PN_EVENT_ID_TEXT_BYTES];
+};
+int pn_quarantine_recorded(struct pn_query *query,
+    const struct pn_quarantine_row *row,
+    struct pn_quarantine_recorded *ret_recorded,
+    struct pn_error *ret_error) PN_MUSTCHECK;
+void pn_render_quarantine_entry(struct pn_buf *out,
+    const struct pn_quarantine_row *row,
+    const struct pn_quarantine_recorded *recorded);
+/* What to do about what was refused for this reason. */
+const char *pn_quarantine_hint(struct pn_str reason);
+
 /* One key with what was done about it: an object with its end to come; the
  * actions, each with a comma before it unless it is the first; the end. */
 void

@@ -77,5 +77,7 @@ int admin_consumers_resume(struct admin_job *job);
 int admin_consumers_remove(struct admin_job *job);
 int admin_keys_release(struct admin_job *job);
 int admin_keys_forget(struct admin_job *job);
+int admin_log_show(struct admin_job *job);
+int admin_log_set(struct admin_job *job);
 
 #endif

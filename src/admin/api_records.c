@@ -7,6 +7,7 @@
  */
 #include "api.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
@@ -165,6 +166,22 @@ admin_quarantine_list(struct admin_job *job)
 					 add_quarantine, &page, &job->error));
 }
 
+static int
+add_entry(const struct pn_quarantine_row *row, void *payload)
+{
+	struct admin_page *page = payload;
+	struct pn_buf *out = admin_page_item(page);
+	struct pn_quarantine_recorded recorded;
+	int r = pn_quarantine_recorded(
+	    page->job->query, row, &recorded, &page->job->error);
+
+	assert(out != NULL);
+	if (r < 0)
+		return r;
+	pn_render_quarantine_entry(out, row, &recorded);
+	return pn_buf_failed(out) ? -ENOMEM : 0;
+}
+
 int
 admin_quarantine_show(struct admin_job *job)
 {
@@ -175,7 +192,7 @@ admin_quarantine_show(struct admin_job *job)
 	admin_page_begin(&page, job, 1);
 	if (pn_parse_int64(pn_str_from(job->name), &id) == 0)
 		r = pn_query_quarantine_entry(
-		    job->query, id, add_quarantine, &page, &job->error);
+		    job->query, id, add_entry, &page, &job->error);
 	if (r == 1)
 		return admin_problem(job, ADMIN_UNKNOWN,
 		    "There is no quarantine entry \"%s\"; "

@@ -55,29 +55,6 @@ pn_render_consumer(struct pn_buf *out, const struct pn_consumer_row *row)
 }
 
 void
-pn_render_quarantine(struct pn_buf *out, const struct pn_quarantine_row *row)
-{
-	pn_buf_add_char(out, '{');
-	pn_json_add_number(out, "id", row->id);
-	pn_json_add_moment(out, "received_at", row->received_at_us);
-	pn_json_add_text(out, "provider", row->provider);
-	pn_json_add_text(out, "tenant", row->tenant);
-	pn_json_add_text(out, "route", row->route);
-	pn_json_add_text(out, "subject", row->subject);
-	pn_json_add_text(out, "fingerprint", row->fingerprint);
-	pn_json_add_text(out, "reason", row->reason);
-	pn_json_add_text(out, "state", row->state);
-	pn_json_add_text(out, "out_trade_no", row->out_trade_no);
-	pn_json_add_text(out, "receipt_id", row->receipt_id);
-	pn_json_add_moment(out, "resolved_at", row->resolved_at_us);
-	pn_json_add_text(out, "resolved_by", row->resolved_by);
-	pn_json_add_text(out, "resolution", row->resolution);
-	if (row->events.len > 0)
-		pn_json_add_raw(out, "events", row->events);
-	pn_buf_add_char(out, '}');
-}
-
-void
 pn_render_act(struct pn_buf *out, const struct pn_action *action, int64_t count,
     const char *error)
 {

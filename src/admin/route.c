@@ -78,6 +78,11 @@ static const struct admin_route routes[] = {
 	  admin_keys_release, "has a key's next request run" },
 	{ "POST", "/api/v1/keys/forget", ADMIN_ACT, ADMIN_NEEDS_WRITING, 0,
 	  admin_keys_forget, "forgets a key and its answer" },
+
+	{ "GET", "/api/v1/log", ADMIN_READ, ADMIN_NEEDS_NOTHING, 0,
+	  admin_log_show, "how much is logged" },
+	{ "PUT", "/api/v1/log", ADMIN_ACT, ADMIN_NEEDS_NOTHING, 0,
+	  admin_log_set, "logs more or less, until the daemon ends" },
 };
 /* clang-format on */
 

@@ -1,6 +1,7 @@
 """Who may: tokens, unix sockets, foreign hosts, media types, lengths; and that
 every route of the table asks.
 """
+import json
 import os
 import re
 import subprocess
@@ -57,13 +58,13 @@ class Local(AdminCase):
                               {"Content-Type": "Application/JSON; charset=utf-8"}),
                      400, "body")
         long = b'{"reason":"' + b"x" * (64 << 10) + b'"}'
-        json = {"Content-Type": "application/json"}
-        self.problem(self.ask("POST", path, long, json), 413, "body-too-large")
+        typed = {"Content-Type": "application/json"}
+        self.problem(self.ask("POST", path, long, typed), 413, "body-too-large")
         with Client(self.unix) as c:  # 10 MB, announced
-            c.send(raw(path, {**json, "Content-Length": 10 << 20}, b"", length=False))
+            c.send(raw(path, {**typed, "Content-Length": 10 << 20}, b"", length=False))
             self.problem(c.read(), 413, "body-too-large")
         for body in (b"", b"[]", b"{", b'{"a":1,"a":2}', b'"x"', b"\xff"):
-            self.problem(self.ask("POST", path, body, json), 400, "body")
+            self.problem(self.ask("POST", path, body, typed), 400, "body")
 
     def test_access__methods(self):
         for path, method, allow in (
@@ -118,7 +119,6 @@ class Token(AdminCase):
         cls.table = request(cls.unix, "GET", "/api/v1", headers=bearer(TOKENS[0])).body
 
     def routes(self):
-        import json
         return json.loads(self.table)["items"]
 
     def test_access__every_route_asks_for_the_token(self):

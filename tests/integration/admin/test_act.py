@@ -1,6 +1,8 @@
 """What is done: its effect in the database, the record of who and why, the log,
 and what is refused.
 """
+import json
+
 from harness import psql
 from support import AdminCase, insert_deliveries, insert_events, insert_keys
 
@@ -108,6 +110,26 @@ class Act(AdminCase):
                                                 key="k1", **WHO))
         self.refused("keys/release", 400, "body", tenant="shop7",
                      route="notify/alipay", key="k1", **WHO)
+
+    def test_act__the_log_is_switched(self):
+        import json
+        self.assertEqual(self.items("/api/v1/log")[0],
+                         [{"level": "info", "categories": []}])
+        for switch in ({"level": "warning", "categories": ["store", "admin"]},
+                       {"level": "debug", "categories": []},
+                       {"level": "info", "categories": []}):
+            reply = self.ask("PUT", "/api/v1/log", {**switch, "actor": "mei"})
+            self.expect(reply, 200)
+            self.assertEqual(json.loads(reply.body)["items"], [switch])
+            self.assertEqual(self.items("/api/v1/log")[0], [switch])
+        for body, word in (({"level": "loud"}, "warning"), ({}, "level"),
+                           ({"level": "info", "categories": ["shop"]}, "ingest"),
+                           ({"level": "info", "categories": [1]}, "ingest"),
+                           ({"level": "info", "categories": "store"}, "array"),
+                           ({"level": "info"}, "actor")):
+            self.assertIn(word, self.problem(
+                self.ask("PUT", "/api/v1/log", body), 400, "body"))
+        self.assertIn('"debug" now', self.daemon.log().replace('\\', ''))
 
     def test_act__d_bodies(self):
         """Else something would be done that nobody asked for, or for no reason."""
