@@ -14,6 +14,7 @@
 #include "paynotify/error.h"
 #include "paynotify/provider.h"
 #include "paynotify/request.h"
+#include "paynotify/series.h"
 #include "paynotify/store.h"
 
 /* -- accounts -------------------------------------------------------------- */
@@ -32,6 +33,10 @@ void pn_accounts_unref(struct pn_accounts *accounts);
 /* The keys of them all, for the store; in the accounts' memory. */
 const struct pn_store_key *
 pn_accounts_keys(const struct pn_accounts *accounts, size_t *ret_count);
+/* A line in the log for each certificate that ends within 30 days of now: to be
+ * called once a day. Any thread. */
+void pn_accounts_warn_certificates(
+    const struct pn_accounts *accounts, int64_t now_us);
 
 /* -- the pipeline ---------------------------------------------------------- */
 
@@ -62,6 +67,8 @@ void pn_route_unref(const struct pn_route *route); /* NULL is fine */
 /* Whether the account takes notifications from there ([alipay] allow). An empty
  * peer is one whose address is not known. Pure. */
 bool pn_ingest_admits(const struct pn_route *route, struct pn_str peer);
+/* Where the whole time of its requests is counted. */
+struct pn_series *pn_ingest_request_seconds(const struct pn_route *route);
 
 /* Refuses before there is a whole request. A lossy receipt is written, but for
  * PN_REFUSE_QUEUE_FULL. */
@@ -103,7 +110,7 @@ struct pn_ingest_job {
 
 	/* The pipeline's own. */
 	struct pn_ingest *ingest;
-	int64_t received_us;
+	int64_t received_us; /* realtime */
 	struct pn_notification notification;
 	struct pn_submission submission;
 };

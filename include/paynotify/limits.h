@@ -76,6 +76,14 @@ enum {
 	PN_LISTEN_MAX = 8,
 	PN_PATH_BYTES_MAX = 512,
 
+	/* Metrics: lines of the page, and how long one may be. */
+	PN_SERIES_LINES_MAX = 1 << 17,
+	PN_SERIES_LINE_BYTES_MAX = 544,
+	PN_LABEL_BYTES_MAX = 64,             /* of a label's value */
+	PN_METRIC_LINES_OF_ACCOUNT_MAX = 24, /* with a handful of keys */
+	PN_METRICS_PAGE_BYTES_MAX = 80 << 20,
+	PN_CONSUMERS_TOLD_MAX = 256, /* in the metrics */
+
 	PN_ERROR_TEXT_BYTES_MAX = 1024,
 	PN_LOG_LINE_BYTES_MAX = 4096,
 };
@@ -84,6 +92,14 @@ static_assert(PN_EVENTS_PER_NOTIFICATION_MAX <= PN_BATCH_EVENTS_MAX,
     "a notification must fit one batch, or it could never be committed");
 static_assert(PN_BODY_BYTES_MAX * PN_ARENA_BODIES <= PN_ARENA_BYTES_MAX,
     "what is signed right must not be refused for want of memory");
+static_assert(PN_SERIES_LINES_MAX * PN_SERIES_LINE_BYTES_MAX + (1 << 20) <=
+		  PN_METRICS_PAGE_BYTES_MAX,
+    "a page holds all lines, with their families, and the other metrics");
+static_assert(PN_CONF_ACCOUNTS_MAX * PN_METRIC_LINES_OF_ACCOUNT_MAX <=
+		  PN_SERIES_LINES_MAX,
+    "there are lines for as many accounts as there may be");
+static_assert(
+    PN_TENANT_BYTES_MAX <= PN_LABEL_BYTES_MAX, "a tenant is told whole");
 static_assert(PN_BATCH_EVENTS_MAX <= PN_QUEUE_EVENTS_MAX,
     "the queue holds at least one batch");
 static_assert(

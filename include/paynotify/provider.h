@@ -60,7 +60,9 @@ struct pn_notification {
 	bool probe;         /* WECHATPAY/SIGNTEST/ */
 	bool alarm;         /* accepted, yet an operator should look */
 	struct pn_str notify_id; /* notify_id, envelope id; "" when unknown */
-	struct pn_str out_trade_no;      /* if readable, for the receipt */
+	struct pn_str out_trade_no; /* if readable, for the receipt */
+	int64_t signed_at_us; /* when the provider sent this attempt, as it has
+			       * signed; PN_MOMENT_NONE: it did not say */
 	const struct pn_public_key *key; /* which verified; NULL for v2 */
 	unsigned char key_fingerprint[PN_SHA256_BYTES]; /* v2: of the secret's
 							 * SHA-256, see conf */
@@ -115,6 +117,13 @@ struct pn_provider {
 	int (*account_keys)(const void *account,
 	    int (*visit)(void *payload, const unsigned char *fingerprint,
 		const char *pem),
+	    void *payload);
+
+	/* The certificates among them that are believed until their end: calls
+	 * visit for each, serial in the account. NULL: it has none. */
+	int (*account_certificates)(const void *account,
+	    int (*visit)(
+		void *payload, const char *serial, int64_t not_after_us),
 	    void *payload);
 
 	/* Verifies and parses. Always fills *ret_notification with a verdict;

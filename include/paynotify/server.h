@@ -16,6 +16,7 @@
 #include "paynotify/conf.h"
 #include "paynotify/error.h"
 #include "paynotify/request.h"
+#include "paynotify/series.h"
 
 /* -- what is served ------------------------------------------------------- */
 
@@ -61,6 +62,9 @@ struct pn_call {
 	/* The handler's: set before pn_call_done(), or in refuse(). All of it
 	 * lives in the arena or until end(). */
 	struct pn_answer answer;
+	/* Set in begin(): where the time is counted from the request line to
+	 * the answer. NULL: nowhere. */
+	struct pn_series *seconds;
 };
 
 /* All may be called from any of the server's threads; none may block. */

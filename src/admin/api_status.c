@@ -9,7 +9,6 @@
 
 enum {
 	HEALTH_BYTES_MAX = 256,
-	METRICS_BYTES_MAX = 4 << 20,
 };
 
 static void
@@ -43,7 +42,7 @@ admin_ready(struct admin_job *job)
 int
 admin_metrics(struct admin_job *job)
 {
-	job->out = pn_buf_init(METRICS_BYTES_MAX);
+	job->out = pn_buf_init(PN_METRICS_PAGE_BYTES_MAX);
 	pn_metrics_print(&job->out);
 	set_text(job, 200, "text/plain; version=0.0.4");
 	return 0;

@@ -1,5 +1,6 @@
 /*
- * Counters and gauges in one table, printed by a loop.
+ * Counters and gauges in one table, printed by a loop; with families that have
+ * other labels, and histograms, behind them (series.c).
  *
  * A row has its family, its labels and its help; rows of one family stand next
  * to each other, so that HELP and TYPE are printed once a family, as the
@@ -18,6 +19,7 @@
 #include <string.h>
 
 #include "paynotify/compiler.h"
+#include "paynotify/series.h"
 
 struct row {
 	const char *family, *labels;
@@ -25,54 +27,33 @@ struct row {
 	const char *help;
 };
 
-#define REFUSED(reason)                                              \
-	"paynotify_refused_total", "{reason=\"" reason "\"}", false, \
-	    "Notifications refused before they were believed"
 #define EVENTS(verdict)                                               \
 	"paynotify_events_total", "{verdict=\"" verdict "\"}", false, \
 	    "Events of verified notifications, by what the store said"
-#define DELIVERIES(result)                                              \
-	"paynotify_deliveries_total", "{result=\"" result "\"}", false, \
-	    "Settled attempts to push an event to an endpoint"
-#define GUARD(result)                                                       \
-	"paynotify_guard_requests_total", "{result=\"" result "\"}", false, \
-	    "Requests of the idempotency gateway, by how they were answered"
-#define WORK(work)                                                      \
-	"paynotify_guard_upstream_total", "{work=\"" work "\"}", false, \
-	    "Requests to upstreams, by what is known of the work"
+
+#define SESSIONS(use)                                                \
+	"paynotify_database_connections", "{use=\"" use "\"}", true, \
+	    "Open database connections, by use"
 
 #define RELOADS(result)                                              \
 	"paynotify_reloads_total", "{result=\"" result "\"}", false, \
 	    "Reloads of the configuration by SIGHUP"
 
 static const struct row rows[] = {
-	[PN_METRIC_REQUESTS] = { "paynotify_requests_total", "", false,
-	    "Notifications that reached a route" },
 	[PN_METRIC_RECORDED] = { EVENTS("new") },
 	[PN_METRIC_DUPLICATES] = { EVENTS("duplicate") },
 	[PN_METRIC_CONFLICTS] = { EVENTS("conflict") },
 	[PN_METRIC_QUARANTINED] = { EVENTS("quarantined") },
-	[PN_METRIC_REFUSED_MALFORMED] = { REFUSED("malformed") },
-	[PN_METRIC_REFUSED_SIGNATURE] = { REFUSED("bad_signature") },
-	[PN_METRIC_REFUSED_UNKNOWN_KEY] = { REFUSED("unknown_key") },
-	[PN_METRIC_REFUSED_STALE] = { REFUSED("stale") },
-	[PN_METRIC_REFUSED_UNDECRYPTABLE] = { REFUSED("undecryptable") },
-	[PN_METRIC_REFUSED_ACCOUNT] = { REFUSED("wrong_account") },
-	[PN_METRIC_REFUSED_UNSUPPORTED] = { REFUSED("unsupported") },
-	[PN_METRIC_REFUSED_RATE] = { REFUSED("rate_limit") },
-	[PN_METRIC_REFUSED_ADDRESS] = { REFUSED("not_allowed") },
 	[PN_METRIC_NOT_FOUND] = { "paynotify_not_found_total", "", false,
 	    "Requests for a path that is no account's" },
-	[PN_METRIC_SIGNATURE_PROBES] = { "paynotify_signature_probes_total", "",
-	    false, "Signature probes of WeChat Pay (WECHATPAY/SIGNTEST/)" },
-	[PN_METRIC_UNAVAILABLE] = { "paynotify_unavailable_total", "", false,
-	    "Notifications answered with 503" },
 	[PN_METRIC_COMMIT_TIMEOUTS] = { "paynotify_commit_timeouts_total", "",
 	    false, "Notifications not committed within commit_timeout" },
 	[PN_METRIC_BATCHES] = { "paynotify_batches_total", "", false,
 	    "Ingest statements that committed" },
 	[PN_METRIC_BATCH_FAILURES] = { "paynotify_batch_failures_total", "",
 	    false, "Ingest statements that failed and were split" },
+	[PN_METRIC_LOCK_TIMEOUTS] = { "paynotify_lock_timeouts_total", "",
+	    false, "Notifications that met a lock held elsewhere" },
 	[PN_METRIC_AGAIN] = { "paynotify_events_again_total", "", false,
 	    "Events that lost a race and joined the next batch" },
 	[PN_METRIC_RECONNECTS] = { "paynotify_database_reconnects_total", "",
@@ -81,35 +62,16 @@ static const struct row rows[] = {
 	    false, "Receipts of refusals that a full queue dropped" },
 	[PN_METRIC_KEYS_ARCHIVED] = { "paynotify_keys_archived_total", "",
 	    false, "Keys moved to the permanent tier" },
-	[PN_METRIC_DELIVERIES_DONE] = { DELIVERIES("done") },
-	[PN_METRIC_DELIVERIES_RETRY] = { DELIVERIES("retry") },
-	[PN_METRIC_DELIVERIES_DEAD] = { DELIVERIES("dead") },
 	[PN_METRIC_LEASES_LOST] = { "paynotify_leases_lost_total", "", false,
 	    "Deliveries settled after their lease had ended" },
 	[PN_METRIC_NOTIFIES] = { "paynotify_notifies_total", "", false,
 	    "Notifications sent to who listens to paynotify_events" },
-	[PN_METRIC_GUARD_ANSWERED] = { GUARD("answered") },
-	[PN_METRIC_GUARD_REPLAYED] = { GUARD("replayed") },
-	[PN_METRIC_GUARD_MISMATCH] = { GUARD("mismatch") },
-	[PN_METRIC_GUARD_BUSY] = { GUARD("in_progress") },
-	[PN_METRIC_GUARD_SET_ASIDE] = { GUARD("set_aside") },
-	[PN_METRIC_GUARD_EXPIRED] = { GUARD("expired") },
-	[PN_METRIC_GUARD_REFUSED] = { GUARD("refused") },
-	[PN_METRIC_GUARD_UPSTREAM] = { GUARD("upstream_failed") },
-	[PN_METRIC_GUARD_UNAVAILABLE] = { GUARD("unavailable") },
-	[PN_METRIC_GUARD_UNKEPT] = { GUARD("not_kept") },
-	[PN_METRIC_GUARD_PASSED] = { GUARD("passed") },
+	[PN_METRIC_GUARD_UNROUTED] = { "paynotify_guard_unrouted_total", "",
+	    false, "Requests of the gateway for which it has no route" },
 	[PN_METRIC_GUARD_WAITS] = { "paynotify_guard_waits_total", "", false,
 	    "Requests that waited for an equal one under way" },
-	[PN_METRIC_GUARD_WORK_DONE] = { WORK("done") },
-	[PN_METRIC_GUARD_WORK_NOT] = { WORK("not_done") },
-	[PN_METRIC_GUARD_WORK_UNKNOWN] = { WORK("unknown") },
 	[PN_METRIC_GUARD_LEASES_LOST] = { "paynotify_guard_leases_lost_total",
 	    "", false, "Keys whose lease was lost to another attempt" },
-	[PN_METRIC_GUARD_HELD] = { "paynotify_guard_held_total", "", false,
-	    "Keys that were held for a request and settled" },
-	[PN_METRIC_GUARD_HELD_US] = { "paynotify_guard_held_microseconds_total",
-	    "", false, "How long keys were held, in all" },
 	[PN_METRIC_GUARD_FLIGHTS] = { "paynotify_guard_flights", "", true,
 	    "Keys for which a request is under way" },
 	[PN_METRIC_CONNECTIONS_REFUSED] = { "paynotify_connections_refused_"
@@ -121,6 +83,12 @@ static const struct row rows[] = {
 	    "Open client connections" },
 	[PN_METRIC_DATABASE_UP] = { "paynotify_database_up", "", true,
 	    "Writers connected to the database" },
+	[PN_METRIC_SESSION_WRITER] = { SESSIONS("writer") },
+	[PN_METRIC_SESSION_REFUSALS] = { SESSIONS("refusals") },
+	[PN_METRIC_SESSION_NOTIFIER] = { SESSIONS("notifier") },
+	[PN_METRIC_SESSION_JANITOR] = { SESSIONS("janitor") },
+	[PN_METRIC_SESSION_GATEWAY] = { SESSIONS("gateway") },
+	[PN_METRIC_SESSION_HANDOFF] = { SESSIONS("handoff") },
 	[PN_METRIC_OLDEST_SNAPSHOT] = { "paynotify_oldest_snapshot_xids", "",
 	    true,
 	    "Age in transactions of the oldest snapshot, which keeps the "
@@ -132,6 +100,8 @@ static const struct row rows[] = {
 	    "", true,
 	    "When the configuration that runs was loaded, in seconds since "
 	    "1970" },
+	[PN_METRIC_SERIES_REFUSED] = { "paynotify_series_refused_total", "",
+	    false, "Metrics with labels for which there was no room" },
 };
 
 static_assert(PN_COUNT(rows) == PN_METRIC_COUNT, "one row a metric");
@@ -176,4 +146,5 @@ pn_metrics_print(struct pn_buf *out)
 		pn_buf_printf(out, "%s%s %" PRId64 "\n", family, row->labels,
 		    pn_metric_get((enum pn_metric)i));
 	}
+	pn_series_print(out);
 }

@@ -19,6 +19,7 @@
 #include "paynotify/limits.h"
 #include "paynotify/moment.h"
 #include "paynotify/secret.h"
+#include "paynotify/series.h"
 
 #include "breaker.h"
 #include "schedule.h"
@@ -49,6 +50,7 @@ struct pn_endpoint {
 	struct pn_secret *secrets;
 	size_t secret_count;
 	struct pn_breaker breaker;
+	struct pn_series *deliveries, *seconds; /* what is counted of it */
 	unsigned in_flight; /* leases held: sent, or waiting to be settled */
 	bool registered;    /* on this connection */
 	bool refused;       /* its name is a consumer's that pulls: was said */

@@ -53,6 +53,10 @@ pn_endpoint_init(struct pn_endpoint *endpoint,
 	assert(conf->secret_file.count > 0 && conf->timeout_us > 0);
 	assert(
 	    conf->max_in_flight > 0 && conf->max_in_flight <= PN_IN_FLIGHT_MAX);
+	endpoint->deliveries = pn_series_open(
+	    PN_FAMILY_DELIVERIES, (const char *const[]){ conf->name });
+	endpoint->seconds = pn_series_open(
+	    PN_FAMILY_DELIVERY_SECONDS, (const char *const[]){ conf->name });
 	return parse_secrets(endpoint, ret_error);
 }
 
@@ -62,6 +66,9 @@ pn_endpoint_done(struct pn_endpoint *endpoint)
 	assert(endpoint->in_flight == 0);
 	for (size_t i = 0; i < endpoint->secret_count; i++)
 		pn_secret_done(&endpoint->secrets[i]);
+	pn_series_close(endpoint->deliveries);
+	pn_series_close(endpoint->seconds);
+	endpoint->deliveries = endpoint->seconds = NULL;
 	free(endpoint->secrets);
 	endpoint->secrets = NULL;
 	endpoint->secret_count = 0;

@@ -60,6 +60,24 @@ disable_gone(struct pn_deliver *d, struct pn_error *error)
 	return 0;
 }
 
+/* What was given back was no attempt. */
+static void
+count_attempt(const struct pn_attempt *attempt, bool lost)
+{
+	static const enum pn_delivery_end ends[] = {
+		[PN_DELIVERY_DONE] = PN_DELIVERY_END_DONE,
+		[PN_DELIVERY_RETRY] = PN_DELIVERY_END_RETRY,
+		[PN_DELIVERY_DEAD] = PN_DELIVERY_END_DEAD,
+	};
+	const struct pn_endpoint *endpoint = attempt->endpoint;
+
+	if (attempt->outcome == PN_DELIVERY_BACK)
+		return;
+	pn_series_add(endpoint->deliveries,
+	    lost ? PN_DELIVERY_END_LOST : ends[attempt->outcome], 1);
+	pn_series_observe(endpoint->seconds, attempt->request.elapsed_us);
+}
+
 static void
 report(const struct pn_attempt *attempt)
 {
@@ -82,6 +100,7 @@ settled(struct pn_deliver *d, const struct pn_delivery_result *results,
 		struct pn_attempt *attempt = pn_attempts_take(&d->pending);
 
 		assert(attempt != NULL);
+		count_attempt(attempt, results[i].lost);
 		/* Of what was lost another attempt decides. */
 		if (!results[i].lost)
 			report(attempt);

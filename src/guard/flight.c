@@ -326,6 +326,7 @@ join(struct pn_guard *guard, struct pn_guard_job *job,
 	}
 	if (f != NULL) {
 		pn_metric_add(PN_METRIC_GUARD_WAITS, 1);
+		job->waits_since_us = now_us;
 		pn_jobs_add(&f->jobs, job);
 		return;
 	}

@@ -83,6 +83,7 @@ begin(void *service, struct pn_call *call)
 	if (match.route == NULL)
 		return match.path_known ? PN_REFUSED_METHOD : PN_REFUSED_PATH;
 	job->route = match.route;
+	call->seconds = match.route->series.seconds;
 	job->is_safe = match.is_safe;
 	job->rest = match.rest;
 	return head_is_too_long(&call->request) ? PN_REFUSED_HEADERS
@@ -107,7 +108,7 @@ refuse(void *service, struct pn_call *call, enum pn_refused why)
 	if (why == PN_REFUSED_METHOD)
 		allow = pn_guard_route_allow(
 		    &guard->routes, call->request.path, call->arena);
-	pn_guard_count(problems[why], false);
+	pn_guard_count(call->job, problems[why]);
 	pn_problem_answer(
 	    problems[why], NULL, 0, allow.data, call->arena, &call->answer);
 }
@@ -273,6 +274,8 @@ pn_guard_open(const struct pn_conf *conf, struct pn_guard **ret_guard,
 		return out_of_memory(ret_error);
 	}
 	r = pn_guard_routes_open(conf, &guard->routes, ret_error);
+	if (r == 0)
+		pn_guard_series_open(&guard->routes);
 	for (size_t i = 0; r == 0 && i < PN_COUNT(openers); i++)
 		r = openers[i](guard, ret_error);
 	if (r < 0) {
@@ -356,6 +359,7 @@ pn_guard_close(struct pn_guard *guard, int64_t grace_us)
 	assert(guard->flight_count == 0);
 	pn_memory_close(&guard->memory);
 	free(guard->rooms);
+	pn_guard_series_close(&guard->routes);
 	pn_guard_routes_close(&guard->routes);
 	(void)pthread_cond_destroy(&guard->changed);
 	(void)pthread_mutex_destroy(&guard->lock);

@@ -15,6 +15,7 @@
 #include "paynotify/conf.h"
 #include "paynotify/guard.h"
 #include "paynotify/request.h"
+#include "paynotify/series.h"
 #include "paynotify/server.h"
 
 /* -- problems (problem.c) --------------------------------------------------- */
@@ -79,8 +80,15 @@ enum { PN_STATUS_COUNT = 600 };
 
 struct pn_api_keys; /* digests, sorted; tenant.c */
 
+/* What is counted of a route (route_series.c). */
+struct pn_guard_series {
+	struct pn_series *requests, *upstream;
+	struct pn_series *seconds, *wait, *held;
+};
+
 struct pn_guard_route {
 	const struct pn_conf_guard_route *conf;
+	struct pn_guard_series series;
 	struct pn_str text;   /* "POST /v1/charges": a scope's route */
 	struct pn_str method; /* "POST" */
 	struct pn_str path;   /* "/v1/charges"; of "/v1/x/" and "*": "/v1/x/" */
@@ -103,6 +111,10 @@ int pn_guard_routes_open(const struct pn_conf *conf,
     struct pn_guard_routes *ret_routes,
     struct pn_error *ret_error) PN_MUSTCHECK;
 void pn_guard_routes_close(struct pn_guard_routes *routes);
+
+/* To be called, and undone, between those two. */
+void pn_guard_series_open(struct pn_guard_routes *routes);
+void pn_guard_series_close(struct pn_guard_routes *routes);
 
 struct pn_guard_match {
 	const struct pn_guard_route *route; /* NULL: see the others */

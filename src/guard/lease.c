@@ -60,9 +60,8 @@ settled(struct pn_settlement *settlement)
 	pn_after_init(&after);
 	pn_guard_lock(guard);
 	assert(f->state == PN_FLIGHT_SETTLING);
-	pn_metric_add(PN_METRIC_GUARD_HELD, 1);
-	pn_metric_add(PN_METRIC_GUARD_HELD_US,
-	    pn_clock_monotonic_us() - f->held_since_us);
+	pn_series_observe(
+	    f->route->series.held, pn_clock_monotonic_us() - f->held_since_us);
 	if (settlement->settled == PN_SETTLED_LOST) {
 		pn_metric_add(PN_METRIC_GUARD_LEASES_LOST, 1);
 		if (completes)

@@ -14,7 +14,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "paynotify/metrics.h"
+#include "paynotify/moment.h"
 
 #include "flight.h"
 
@@ -106,38 +106,6 @@ pn_jobs_take(struct pn_jobs *jobs)
 	return job;
 }
 
-/* -- metrics ---------------------------------------------------------------------------- */
-
-void
-pn_guard_count(enum pn_problem problem, bool replayed)
-{
-	static const enum pn_metric metrics[PN_PROBLEM_COUNT] = {
-		[PN_PROBLEM_NONE] = PN_METRIC_GUARD_ANSWERED,
-		[PN_PROBLEM_STOPPING] = PN_METRIC_GUARD_UNAVAILABLE,
-		[PN_PROBLEM_MISMATCH] = PN_METRIC_GUARD_MISMATCH,
-		[PN_PROBLEM_IN_PROGRESS] = PN_METRIC_GUARD_BUSY,
-		[PN_PROBLEM_SET_ASIDE] = PN_METRIC_GUARD_SET_ASIDE,
-		[PN_PROBLEM_EXPIRED] = PN_METRIC_GUARD_EXPIRED,
-		[PN_PROBLEM_DATABASE] = PN_METRIC_GUARD_UNAVAILABLE,
-		[PN_PROBLEM_NO_ROOM] = PN_METRIC_GUARD_UNAVAILABLE,
-		[PN_PROBLEM_UPSTREAM_UNREACHABLE] = PN_METRIC_GUARD_UPSTREAM,
-		[PN_PROBLEM_UPSTREAM_TIMEOUT] = PN_METRIC_GUARD_UPSTREAM,
-		[PN_PROBLEM_UPSTREAM_LOST] = PN_METRIC_GUARD_UPSTREAM,
-		[PN_PROBLEM_RESPONSE_TOO_LARGE] = PN_METRIC_GUARD_UPSTREAM,
-		[PN_PROBLEM_LEASE_LOST] = PN_METRIC_GUARD_UNKEPT,
-		[PN_PROBLEM_NOT_STORED] = PN_METRIC_GUARD_UNKEPT,
-		[PN_PROBLEM_INTERRUPTED] = PN_METRIC_GUARD_UPSTREAM,
-		[PN_PROBLEM_MEMORY] = PN_METRIC_GUARD_UNAVAILABLE,
-	};
-	enum pn_metric metric = metrics[problem];
-
-	/* All others are the client's; and the first of the list is none of
-	 * the gateway's. */
-	if (metric == 0)
-		metric = PN_METRIC_GUARD_REFUSED;
-	pn_metric_add(replayed ? PN_METRIC_GUARD_REPLAYED : metric, 1);
-}
-
 /* -- answers ------------------------------------------------------------------------ */
 
 static int
@@ -165,8 +133,10 @@ pn_job_answer(struct pn_guard_job *job)
 	if (job->problem != PN_PROBLEM_NONE)
 		pn_problem_answer(job->problem, job->detail,
 		    job->retry_after_us, NULL, call->arena, &call->answer);
-	pn_guard_count(
-	    job->problem, job->problem == PN_PROBLEM_NONE && job->replayed);
+	pn_guard_count(job, job->problem);
+	if (job->waits_since_us != 0)
+		pn_series_observe(job->route->series.wait,
+		    pn_clock_monotonic_us() - job->waits_since_us);
 	pn_call_done(call);
 	pn_call_release(call);
 }

@@ -40,7 +40,8 @@ struct pn_guard_job {
 
 	/* In its flight, or among those that are to be answered. */
 	struct pn_guard_job *next;
-	int64_t until_us; /* it waits for another's answer; monotonic */
+	int64_t until_us;       /* it waits for another's answer; monotonic */
+	int64_t waits_since_us; /* for an equal one; 0: it is the first */
 
 	/* How it is answered: a result, else a problem. */
 	struct pn_result *result; /* a reference of its own */
@@ -58,8 +59,8 @@ void pn_jobs_init(struct pn_jobs *jobs);
 void pn_jobs_add(struct pn_jobs *jobs, struct pn_guard_job *job);
 struct pn_guard_job *pn_jobs_take(struct pn_jobs *jobs); /* NULL: empty */
 
-/* In the metrics. */
-void pn_guard_count(enum pn_problem problem, bool replayed);
+/* In the metrics (route_series.c): how it is answered. */
+void pn_guard_count(const struct pn_guard_job *job, enum pn_problem problem);
 /* Not under the lock. The job may be gone when they return. */
 void pn_job_answer(struct pn_guard_job *job);
 void pn_job_answer_problem(struct pn_guard_job *job, enum pn_problem problem);

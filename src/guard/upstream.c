@@ -255,14 +255,14 @@ pn_flight_conclude(
 static void
 tell(const struct pn_flight *f)
 {
-	static const enum pn_metric metrics[] = {
-		[PN_WORK_DONE] = PN_METRIC_GUARD_WORK_DONE,
-		[PN_WORK_NOT] = PN_METRIC_GUARD_WORK_NOT,
-		[PN_WORK_UNKNOWN] = PN_METRIC_GUARD_WORK_UNKNOWN,
+	static const enum pn_guard_work works[] = {
+		[PN_WORK_DONE] = PN_GUARD_WORK_DONE,
+		[PN_WORK_NOT] = PN_GUARD_WORK_NOT,
+		[PN_WORK_UNKNOWN] = PN_GUARD_WORK_UNKNOWN,
 	};
 	char text[2 * PN_REASON_BYTES_MAX];
 
-	pn_metric_add(metrics[f->work], 1);
+	pn_series_add(f->route->series.upstream, works[f->work], 1);
 	if (f->work == PN_WORK_DONE)
 		return;
 	(void)snprintf(text, sizeof(text), "%s%s%.200s; %s", f->reason,

@@ -87,6 +87,7 @@ struct pn_exchange {
 	struct pn_server *server;
 	struct MHD_Connection *connection;
 	struct pn_conn *conn;
+	int64_t began_us;    /* monotonic: the request line was there */
 	struct pn_peer peer; /* who sent it, behind proxies */
 	enum pn_refused refusal;
 	char *body;
@@ -169,6 +170,7 @@ pn_exchange_begin(void *cls, const char *uri, struct MHD_Connection *connection)
 	atomic_init(&x->phase, PHASE_NEW);
 	x->server = server;
 	x->connection = connection;
+	x->began_us = pn_clock_monotonic_us();
 	x->conn = info->socket_context;
 	x->handler = server->options.handler;
 	x->call.arena = arena;
@@ -240,6 +242,8 @@ static enum MHD_Result
 reply(struct pn_exchange *x, bool close)
 {
 	pn_watch_request(x->server->watch, x->conn);
+	pn_series_observe(
+	    x->call.seconds, pn_clock_monotonic_us() - x->began_us);
 	return pn_reply_send(x->connection, &x->call.answer,
 	    pn_str_is(x->call.request.method, "HEAD"),
 	    close || atomic_load(&x->server->stopping));

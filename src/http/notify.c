@@ -149,6 +149,7 @@ notify_begin(void *service, struct pn_call *call)
 
 	if (route == NULL)
 		return PN_REFUSED_PATH;
+	call->seconds = pn_ingest_request_seconds(route);
 	if (!pn_ingest_admits(route, call->request.peer))
 		return PN_REFUSED_ADDRESS;
 	if (!pn_str_is(call->request.method, "POST"))

@@ -140,6 +140,8 @@ open_account(struct pn_accounts *accounts, const struct pn_conf_account *conf,
 		return r;
 	assert(r == 0);
 	accounts->route_count++; /* from here closing closes it */
+	if (pn_route_series_open(route) < 0)
+		return out_of_memory(ret_error);
 	r = route->provider->account_keys(route->account, add_key, accounts);
 	return r < 0 ? out_of_memory(ret_error) : 0;
 }
@@ -171,9 +173,11 @@ open_accounts(struct pn_accounts *accounts, const struct pn_conf *conf,
 static void
 free_accounts(struct pn_accounts *accounts)
 {
-	for (size_t i = 0; i < accounts->route_count; i++)
+	for (size_t i = 0; i < accounts->route_count; i++) {
+		pn_route_series_close(&accounts->routes[i]);
 		accounts->routes[i].provider->account_close(
 		    accounts->routes[i].account);
+	}
 	free(accounts->routes);
 	free(accounts->keys);
 	pn_arena_free(accounts->arena);
@@ -238,4 +242,12 @@ pn_accounts_route(const struct pn_accounts *accounts, struct pn_str path)
 		return NULL;
 	return bsearch(&wanted, accounts->routes, accounts->route_count,
 	    sizeof(*accounts->routes), compare_routes);
+}
+
+void
+pn_accounts_warn_certificates(
+    const struct pn_accounts *accounts, int64_t now_us)
+{
+	for (size_t i = 0; i < accounts->route_count; i++)
+		pn_route_warn_certificates(&accounts->routes[i], now_us);
 }

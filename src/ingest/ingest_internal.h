@@ -11,6 +11,25 @@
 #include "paynotify/ingest.h"
 #include "paynotify/log.h"
 #include "paynotify/rate.h"
+#include "paynotify/series.h"
+
+/* What is counted of an account (route_series.c). */
+struct pn_route_series {
+	struct pn_series *requests;
+	struct pn_series *request_seconds, *verify_seconds; /* the provider's */
+	struct pn_series *clock_offset;
+	struct pn_key_series {
+		unsigned char fingerprint[PN_SHA256_BYTES];
+		struct pn_series *verified;
+	} * keys;
+	size_t key_count;
+	struct pn_certificate_series {
+		const char *serial; /* the account's */
+		int64_t not_after_us;
+		struct pn_series *expires;
+	} * certificates;
+	size_t certificate_count;
+};
 
 struct pn_route {
 	struct pn_accounts *accounts; /* who holds the route holds them */
@@ -20,6 +39,7 @@ struct pn_route {
 	struct pn_str path;   /* "/notify/alipay/shop1" */
 	struct pn_str name;   /* "notify/alipay": the store's request_path */
 	struct pn_rate *rate; /* of unverified requests; changes */
+	struct pn_route_series series;
 };
 
 struct pn_ingest {
@@ -35,6 +55,20 @@ struct pn_ingest {
 const struct pn_route *
 pn_accounts_route(const struct pn_accounts *accounts, struct pn_str path);
 
+/* -- what is counted (route_series.c) --------------------------------------- */
+
+/* Of an account that is open. -ENOMEM. pn_route_series_close() in any case,
+ * before the account is closed. */
+int pn_route_series_open(struct pn_route *route) PN_MUSTCHECK;
+void pn_route_series_close(struct pn_route *route);
+void pn_route_warn_certificates(const struct pn_route *route, int64_t now_us);
+void pn_route_count_verified(const struct pn_route *route,
+    const unsigned char fingerprint[PN_SHA256_BYTES]);
+/* Of a notification that was recorded as new. signed_at_us may be
+ * PN_MOMENT_NONE. */
+void pn_route_note_clock(
+    const struct pn_route *route, int64_t signed_at_us, int64_t received_us);
+
 /* -- request ids (request_id.c) ------------------------------------------- */
 
 /* A UUID of version 7 (RFC 9562): ordered by time, so that receipts grow at
@@ -45,7 +79,7 @@ pn_request_id_make(int64_t now_us, unsigned char ret_id[PN_REQUEST_ID_BYTES]);
 /* -- what a verdict means (outcome.c), pure --------------------------------- */
 
 enum pn_outcome pn_ingest_outcome(enum pn_verdict verdict);
-enum pn_metric pn_ingest_metric(enum pn_verdict verdict);
+enum pn_request_end pn_ingest_end(enum pn_verdict verdict);
 /* Short text for a reply; the same for all causes of an outcome. */
 const char *pn_ingest_message(enum pn_outcome outcome);
 

@@ -7,29 +7,25 @@
  */
 #include <assert.h>
 
-#include "paynotify/metrics.h"
-
 #include "ingest_internal.h"
 
 static const struct row {
 	enum pn_outcome outcome;
-	enum pn_metric metric;
+	enum pn_request_end end;
 } rows[PN_VERDICT_COUNT] = {
-	[PN_VERDICT_ACCEPTED] = { PN_OUTCOME_SUCCESS, PN_METRIC_COUNT },
-	[PN_VERDICT_MALFORMED] = { PN_OUTCOME_MALFORMED,
-	    PN_METRIC_REFUSED_MALFORMED },
+	[PN_VERDICT_ACCEPTED] = { PN_OUTCOME_SUCCESS, PN_REQUEST_ACCEPTED },
+	[PN_VERDICT_MALFORMED] = { PN_OUTCOME_MALFORMED, PN_REQUEST_MALFORMED },
 	[PN_VERDICT_BAD_SIGNATURE] = { PN_OUTCOME_UNAUTHENTIC,
-	    PN_METRIC_REFUSED_SIGNATURE },
+	    PN_REQUEST_BAD_SIGNATURE },
 	[PN_VERDICT_UNKNOWN_KEY] = { PN_OUTCOME_UNAUTHENTIC,
-	    PN_METRIC_REFUSED_UNKNOWN_KEY },
-	[PN_VERDICT_STALE] = { PN_OUTCOME_UNAUTHENTIC,
-	    PN_METRIC_REFUSED_STALE },
+	    PN_REQUEST_UNKNOWN_KEY },
+	[PN_VERDICT_STALE] = { PN_OUTCOME_UNAUTHENTIC, PN_REQUEST_STALE },
 	[PN_VERDICT_UNDECRYPTABLE] = { PN_OUTCOME_UNDECRYPTABLE,
-	    PN_METRIC_REFUSED_UNDECRYPTABLE },
+	    PN_REQUEST_UNDECRYPTABLE },
 	[PN_VERDICT_WRONG_ACCOUNT] = { PN_OUTCOME_WRONG_ACCOUNT,
-	    PN_METRIC_REFUSED_ACCOUNT },
+	    PN_REQUEST_WRONG_ACCOUNT },
 	[PN_VERDICT_UNSUPPORTED] = { PN_OUTCOME_MALFORMED,
-	    PN_METRIC_REFUSED_UNSUPPORTED },
+	    PN_REQUEST_UNSUPPORTED },
 };
 
 static const char *const messages[PN_OUTCOME_COUNT] = {
@@ -51,11 +47,11 @@ pn_ingest_outcome(enum pn_verdict verdict)
 	return rows[verdict].outcome;
 }
 
-enum pn_metric
-pn_ingest_metric(enum pn_verdict verdict)
+enum pn_request_end
+pn_ingest_end(enum pn_verdict verdict)
 {
 	assert((unsigned)verdict < PN_VERDICT_COUNT);
-	return rows[verdict].metric;
+	return rows[verdict].end;
 }
 
 const char *

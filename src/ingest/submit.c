@@ -28,7 +28,6 @@
 #include <string.h>
 
 #include "paynotify/encode.h"
-#include "paynotify/metrics.h"
 #include "paynotify/moment.h"
 
 #include "ingest_internal.h"
@@ -69,14 +68,24 @@ decide(struct pn_ingest_job *job, enum pn_outcome outcome)
 		job->reply = (struct pn_reply){ .body = PN_STR(""),
 			.content_type = "text/plain" };
 	}
+}
+
+/* Once a notification, when it is decided. What could not be rendered was not
+ * answered as it ended. */
+static void
+count(const struct pn_ingest_job *job, enum pn_request_end end)
+{
 	if (job->outcome == PN_OUTCOME_UNAVAILABLE)
-		pn_metric_add(PN_METRIC_UNAVAILABLE, 1);
+		end = PN_REQUEST_UNAVAILABLE;
+	pn_series_add(job->route->series.requests, end, 1);
 }
 
 static void
-finish(struct pn_ingest_job *job, enum pn_outcome outcome)
+give_up(struct pn_ingest_job *job, const char *why)
 {
-	decide(job, outcome);
+	pn_report_unavailable(job, why);
+	decide(job, PN_OUTCOME_UNAVAILABLE);
+	count(job, PN_REQUEST_UNAVAILABLE);
 	pn_report_answered(job, store_verdicts[PN_STORE_UNAVAILABLE]);
 	job->done(job);
 	job->release(job);
@@ -95,13 +104,23 @@ status_of(const struct pn_ingest_job *job, enum pn_outcome outcome)
 /* -- the store's answer ---------------------------------------------------------------- */
 
 static enum pn_outcome
-outcome_of_recorded(struct pn_ingest_job *job, enum pn_store_verdict verdict)
+outcome_of_recorded(struct pn_ingest_job *job, enum pn_store_verdict verdict,
+    enum pn_request_end *ret_end)
 {
 	switch (verdict) {
 	case PN_STORE_RECORDED:
-	case PN_STORE_DUPLICATE: return PN_OUTCOME_SUCCESS;
+		*ret_end = PN_REQUEST_ACCEPTED;
+		pn_route_note_clock(job->route, job->notification.signed_at_us,
+		    job->received_us);
+		return PN_OUTCOME_SUCCESS;
+	case PN_STORE_DUPLICATE:
+		*ret_end = PN_REQUEST_DUPLICATE;
+		return PN_OUTCOME_SUCCESS;
 	case PN_STORE_QUARANTINED:
 	case PN_STORE_CONFLICT:
+		*ret_end = verdict == PN_STORE_CONFLICT
+			       ? PN_REQUEST_CONFLICT
+			       : PN_REQUEST_QUARANTINED;
 		pn_report_conflict(job);
 		return PN_OUTCOME_CONFLICT;
 	case PN_STORE_UNAVAILABLE: break;
@@ -116,16 +135,18 @@ store_done(struct pn_submission *submission, enum pn_store_verdict verdict,
     void *payload)
 {
 	struct pn_ingest_job *job = payload;
+	enum pn_request_end end = PN_REQUEST_UNAVAILABLE;
 	enum pn_outcome outcome;
 
 	assert(submission == &job->submission);
 	if (submission->quarantine_reason == NULL) {
-		outcome = outcome_of_recorded(job, verdict);
+		outcome = outcome_of_recorded(job, verdict, &end);
 	} else if (verdict == PN_STORE_UNAVAILABLE) {
 		pn_report_unavailable(job, "not committed in time");
 		outcome = PN_OUTCOME_UNAVAILABLE;
 	} else {
 		outcome = pn_ingest_outcome(job->notification.verdict);
+		end = pn_ingest_end(job->notification.verdict);
 		assert(outcome != PN_OUTCOME_SUCCESS);
 	}
 	/* The success was rendered beforehand. */
@@ -133,6 +154,7 @@ store_done(struct pn_submission *submission, enum pn_store_verdict verdict,
 		decide(job, outcome);
 	assert(
 	    job->outcome == outcome || job->outcome == PN_OUTCOME_UNAVAILABLE);
+	count(job, end);
 	pn_report_answered(job, store_verdicts[verdict]);
 	job->done(job);
 }
@@ -233,21 +255,16 @@ submit_verified(struct pn_ingest_job *job)
 		if (n->alarm)
 			pn_report_alarm(job);
 	} else if (r == 0) {
-		pn_metric_add(pn_ingest_metric(n->verdict), 1);
 		pn_report_refused(job);
 		r = fill_quarantine(job);
 	}
 	if (r < 0) {
-		pn_report_unavailable(job, "out of memory");
-		finish(job, PN_OUTCOME_UNAVAILABLE);
+		give_up(job, "out of memory");
 		return;
 	}
 	if (job->ingest->store == NULL ||
-	    pn_store_submit(job->ingest->store, &job->submission) != 0) {
-		pn_report_unavailable(
-		    job, "the database is away or the queue is full");
-		finish(job, PN_OUTCOME_UNAVAILABLE);
-	}
+	    pn_store_submit(job->ingest->store, &job->submission) != 0)
+		give_up(job, "the database is away or the queue is full");
 }
 
 /* -- the beginning ------------------------------------------------------------------------ */
@@ -267,11 +284,8 @@ is_account_limited(const struct pn_route *route)
 static bool
 is_limited(struct pn_ingest_job *job)
 {
-	if ((job->rate_limited == NULL || !job->rate_limited(job)) &&
-	    !is_account_limited(job->route))
-		return false;
-	pn_metric_add(PN_METRIC_REFUSED_RATE, 1);
-	return true;
+	return (job->rate_limited != NULL && job->rate_limited(job)) ||
+	       is_account_limited(job->route);
 }
 
 static void
@@ -285,15 +299,31 @@ refuse_unverified(struct pn_ingest_job *job)
 	if (limited) {
 		pn_report_rate_limited(job);
 		decide(job, PN_OUTCOME_RATE_LIMITED);
+		count(job, PN_REQUEST_RATE_LIMITED);
 	} else {
-		pn_metric_add(pn_ingest_metric(n->verdict), 1);
 		pn_report_refused(job);
 		decide(job, pn_ingest_outcome(n->verdict));
+		count(job,
+		    n->probe ? PN_REQUEST_PROBE : pn_ingest_end(n->verdict));
 	}
 	pn_report_receipt(job, verdict, status_of(job, job->outcome), limited);
 	pn_report_answered(job, verdict);
 	job->done(job);
 	job->release(job);
+}
+
+/* Verifies, and tells how long it took. */
+static int
+verify(struct pn_ingest_job *job)
+{
+	const struct pn_route *route = job->route;
+	int64_t began_us = pn_clock_monotonic_us();
+	int r = route->provider->verify(route->account, job->request,
+	    job->received_us, job->arena, &job->notification);
+
+	pn_series_observe(
+	    route->series.verify_seconds, pn_clock_monotonic_us() - began_us);
+	return r;
 }
 
 /* Signed right, and then memory was out: the request's own, most likely, so that
@@ -313,35 +343,31 @@ strip(struct pn_notification *n)
 void
 pn_ingest_submit(struct pn_ingest *ingest, struct pn_ingest_job *job)
 {
-	int64_t now_us = pn_clock_realtime_us();
 	struct pn_notification *n = &job->notification;
 	int r;
 
 	assert(job->route != NULL && job->done != NULL);
 	job->ingest = ingest;
-	job->received_us = now_us;
+	job->received_us = pn_clock_realtime_us();
 	*n = (struct pn_notification){ .reason = "" };
-	pn_metric_add(PN_METRIC_REQUESTS, 1);
-	pn_request_id_make(now_us, job->request_id);
-	r = job->route->provider->verify(
-	    job->route->account, job->request, now_us, job->arena, n);
+	pn_request_id_make(job->received_us, job->request_id);
+	r = verify(job);
 	if (r < 0) {
 		n->dialect = job->route->provider->dialect_of(job->request);
 		if (!n->verified) {
-			pn_report_unavailable(job, "out of memory");
-			finish(job, PN_OUTCOME_UNAVAILABLE);
+			give_up(job, "out of memory");
 			return;
 		}
 		strip(n);
 	}
 	assert(n->reason != NULL);
 	assert(n->verdict != PN_VERDICT_ACCEPTED || n->verified);
-	if (n->probe)
-		pn_metric_add(PN_METRIC_SIGNATURE_PROBES, 1);
-	if (n->verified)
-		submit_verified(job);
-	else
+	if (!n->verified) {
 		refuse_unverified(job);
+		return;
+	}
+	pn_route_count_verified(job->route, n->key_fingerprint);
+	submit_verified(job);
 }
 
 /* -- refused before there was a whole request ------------------------------------------------ */
@@ -381,7 +407,7 @@ refuse_address(struct pn_ingest_job *job)
 			  " through the unix socket"
 			: "the address is not in the account's allow; no"
 			  " X-Forwarded-For came, so it may be a proxy's";
-	pn_metric_add(PN_METRIC_REFUSED_ADDRESS, 1);
+	count(job, PN_REQUEST_NOT_ALLOWED);
 	pn_report_not_allowed(job, job->notification.reason);
 	pn_report_receipt(job, not_allowed, status_of(job, job->outcome), true);
 }
@@ -400,20 +426,22 @@ pn_ingest_refuse(struct pn_ingest *ingest, struct pn_ingest_job *job,
 		.reason = row->reason,
 		.dialect = job->route->provider->dialect_of(job->request),
 	};
-	pn_metric_add(PN_METRIC_REQUESTS, row->notification);
 	pn_request_id_make(pn_clock_realtime_us(), job->request_id);
 	decide(job, row->outcome);
-	if (row->outcome == PN_OUTCOME_UNAVAILABLE)
+	if (row->outcome == PN_OUTCOME_UNAVAILABLE) {
+		count(job, PN_REQUEST_UNAVAILABLE);
 		return; /* the sender comes again; nothing to tell */
+	}
 	if (why == PN_REFUSE_ADDRESS) {
 		refuse_address(job);
 		return;
 	}
 	limited = is_limited(job); /* the same answer all the same */
-	if (!limited) {
-		pn_metric_add(PN_METRIC_REFUSED_MALFORMED, 1);
+	if (row->notification)
+		count(job,
+		    limited ? PN_REQUEST_RATE_LIMITED : PN_REQUEST_MALFORMED);
+	if (!limited)
 		pn_report_cut(job, row->reason);
-	}
 	pn_report_receipt(job, pn_verdict_name(PN_VERDICT_MALFORMED),
 	    row->status != 0 ? row->status : status_of(job, row->outcome),
 	    limited);

@@ -22,6 +22,8 @@
 #include <errno.h>
 #include <stdlib.h>
 
+#include "paynotify/moment.h"
+
 #include "alipay_internal.h"
 
 enum { REFUSED = 1 };
@@ -266,6 +268,18 @@ check_account(const struct pn_alipay *account,
 	return 0;
 }
 
+/* notify_time is when this attempt was sent, in whole seconds. */
+static int64_t
+signed_at(const struct pn_alipay_message *message)
+{
+	int64_t us;
+
+	if (pn_moment_parse_beijing(
+		pn_form_get(&message->text, "notify_time"), &us) != 0)
+		return PN_MOMENT_NONE;
+	return us;
+}
+
 /* From here on the signature was right. */
 static int
 read_verified(const struct pn_alipay *account, const struct pn_request *request,
@@ -288,6 +302,7 @@ read_verified(const struct pn_alipay *account, const struct pn_request *request,
 		return refuse(notification, PN_VERDICT_MALFORMED, reason);
 	notification->out_trade_no =
 	    pn_form_get(&message->text, "out_trade_no");
+	notification->signed_at_us = signed_at(message);
 	r = check_account(account, message, notification);
 	if (r != 0)
 		return r;
@@ -304,12 +319,13 @@ verify(const void *account, const struct pn_request *request, int64_t now_us,
 	struct pn_alipay_message message = { .raw = { NULL, 0 } };
 	int r;
 
-	/* Retries come for a day and carry no signed time of sending. */
+	/* Not every kind of message has a time of sending: there is no window. */
 	(void)now_us;
 
 	*ret_notification = (struct pn_notification){
 		.verdict = PN_VERDICT_ACCEPTED,
 		.reason = "",
+		.signed_at_us = PN_MOMENT_NONE,
 	};
 	r = decode(request, arena, &message, ret_notification);
 	if (r == 0)

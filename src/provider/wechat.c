@@ -330,6 +330,22 @@ account_keys(const void *account_pointer,
 }
 
 static int
+account_certificates(const void *account_pointer,
+    int (*visit)(void *payload, const char *serial, int64_t not_after_us),
+    void *payload)
+{
+	const struct pn_wechat_account *account = account_pointer;
+	int r = 0;
+
+	for (size_t i = 0; i < account->key_count && r == 0; i++)
+		if (account->keys[i].not_after_us != PN_MOMENT_NONE)
+			r = visit(payload,
+			    pn_public_key_serial(account->keys[i].key),
+			    account->keys[i].not_after_us);
+	return r;
+}
+
+static int
 dialect_of(const struct pn_request *request)
 {
 	return pn_str_starts(request->body, "<") ? PN_WECHAT_V2 : PN_WECHAT_V3;
@@ -352,6 +368,7 @@ verify(const void *account, const struct pn_request *request, int64_t now_us,
 		.verdict = PN_VERDICT_ACCEPTED,
 		.reason = "",
 		.dialect = dialect_of(request),
+		.signed_at_us = PN_MOMENT_NONE,
 	};
 	r = ret_notification->dialect == PN_WECHAT_V2
 		? pn_wechat_v2_verify(&job)
@@ -410,6 +427,7 @@ const struct pn_provider pn_provider_wechat = {
 	.account_open = account_open,
 	.account_close = account_close,
 	.account_keys = account_keys,
+	.account_certificates = account_certificates,
 	.verify = verify,
 	.reverify = reverify,
 	.dialect_of = dialect_of,

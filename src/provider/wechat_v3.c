@@ -244,6 +244,7 @@ authenticate(struct pn_wechat_job *job)
 	if (r != 0)
 		return r;
 	n->verified = true;
+	n->signed_at_us = headers.timestamp_us;
 	n->key = key->key;
 	memcpy(n->key_fingerprint, pn_public_key_fingerprint(key->key),
 	    sizeof(n->key_fingerprint));

@@ -27,6 +27,7 @@
 #include "paynotify/log.h"
 #include "paynotify/metrics.h"
 #include "paynotify/moment.h"
+#include "paynotify/series.h"
 
 #include "store_internal.h"
 
@@ -191,6 +192,7 @@ settle_lost(struct pn_writer *writer, enum pn_fate *fates)
 static void
 settle_later(struct pn_writer *writer, struct pn_submission *s)
 {
+	pn_metric_add(PN_METRIC_LOCK_TIMEOUTS, 1);
 	log_refused(writer, s, false, "will be tried again", &writer->fault);
 	s->alone = true;
 	s->retry_at_us = pn_clock_monotonic_us() + RETRY_US;
@@ -378,6 +380,7 @@ static int
 run(struct pn_writer *writer)
 {
 	struct pn_batch *batch = &writer->batch;
+	int64_t began_us = pn_clock_monotonic_us();
 	bool taken = false;
 	int r;
 
@@ -392,6 +395,9 @@ run(struct pn_writer *writer)
 		return r;
 	}
 	pn_metric_add(PN_METRIC_BATCHES, 1);
+	pn_series_observe(
+	    writer->store->commit_seconds, pn_clock_monotonic_us() - began_us);
+	pn_series_observe(writer->store->batch_size, (int64_t)batch->count);
 	writer->backoff.failures = 0;
 	pn_store_note_committed(writer->store);
 	if (!batch->quarantine)

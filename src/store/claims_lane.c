@@ -283,7 +283,7 @@ pn_lane_open(struct pn_lane *lane, const struct pn_lane_kind *kind,
 	assert(lane->kind == NULL);
 	lane->claims = claims;
 	lane->last = &lane->first;
-	lane->conn = pn_conn_none();
+	lane->conn = pn_conn_for(PN_METRIC_SESSION_GATEWAY);
 	lane->backoff.seed = (uint64_t)(uintptr_t)lane;
 	r = pn_cond_init(&lane->work);
 	if (r < 0)

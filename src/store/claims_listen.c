@@ -318,7 +318,7 @@ pn_listener_open(struct pn_claims *claims,
 	listener->claims = claims;
 	listener->settled = options->settled;
 	listener->payload = options->payload;
-	listener->conn = pn_conn_none();
+	listener->conn = pn_conn_for(PN_METRIC_SESSION_GATEWAY);
 	listener->backoff.seed = (uint64_t)(uintptr_t)listener;
 	(void)pthread_mutex_init(&listener->lock, NULL);
 	r = pn_cond_init(&listener->told);

@@ -39,15 +39,33 @@ static const int64_t CONNECT_TIMEOUT_US = 4 * PN_SECOND_US;
 struct pn_conn
 pn_conn_none(void)
 {
-	return (struct pn_conn){ .stop_fd = -1 };
+	return pn_conn_for(PN_METRIC_COUNT);
+}
+
+struct pn_conn
+pn_conn_for(enum pn_metric gauge)
+{
+	return (struct pn_conn){ .stop_fd = -1, .gauge = gauge };
+}
+
+/* In its gauge, or not any more. */
+static void
+count(struct pn_conn *conn, bool open)
+{
+	if (conn->counted == open || conn->gauge == PN_METRIC_COUNT)
+		return;
+	conn->counted = open;
+	pn_metric_add(conn->gauge, open ? 1 : -1);
 }
 
 void
 pn_conn_close(struct pn_conn *conn)
 {
-	if (conn->pg != NULL)
-		PQfinish(conn->pg);
+	if (conn->pg == NULL)
+		return;
+	PQfinish(conn->pg);
 	conn->pg = NULL;
+	count(conn, false);
 }
 
 /* The text of the server or of libpq, on one line. */
@@ -235,6 +253,7 @@ pn_conn_open(struct pn_conn *conn, const char *dsn, int stop_fd,
 	(void)PQsetnonblocking(conn->pg, 1);
 	(void)PQsetErrorVerbosity(conn->pg, PQERRORS_TERSE); /* one line */
 	(void)PQsetNoticeReceiver(conn->pg, on_notice, conn);
+	count(conn, true);
 	return 0;
 }
 

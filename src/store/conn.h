@@ -13,6 +13,7 @@
 
 #include "paynotify/compiler.h"
 #include "paynotify/error.h"
+#include "paynotify/metrics.h"
 
 enum {
 	PN_SQLSTATE_BYTES = 6,
@@ -26,6 +27,8 @@ struct pn_conn {
 	int stop_fd;           /* readable: give up; -1: never */
 	unsigned turn;         /* which host of the DSN comes first */
 	int64_t answer_us_max; /* of a statement, else -ETIMEDOUT; 0: any */
+	enum pn_metric gauge;  /* counts it while it is open; or _COUNT */
+	bool counted;
 	bool warned; /* a WARNING came since the last statement was sent, */
 	char warning[PN_WARNING_BYTES];   /* the last one */
 	char sqlstate[PN_SQLSTATE_BYTES]; /* of the last failed statement */
@@ -47,6 +50,8 @@ int pn_conn_open(struct pn_conn *conn, const char *dsn, int stop_fd,
 void pn_conn_close(struct pn_conn *conn);
 /* A closed connection, for initialisation. */
 struct pn_conn pn_conn_none(void);
+/* The same; it counts in that gauge as long as it is open. */
+struct pn_conn pn_conn_for(enum pn_metric gauge);
 
 /*
  * Each sends one statement and waits for it to end. 0: done, and committed if

@@ -61,7 +61,7 @@ pn_handoff_open(const char *dsn, int stop_fd, struct pn_handoff **ret_handoff,
 
 	if (handoff == NULL)
 		return pn_error_set(ret_error, -ENOMEM, "out of memory");
-	handoff->conn = pn_conn_none();
+	handoff->conn = pn_conn_for(PN_METRIC_SESSION_HANDOFF);
 	r = pn_session_connect(&handoff->conn, dsn, stop_fd,
 	    pn_sql_handoff_session, &health, ret_error);
 	for (size_t i = 0; r == 0 && i < PN_COUNT(PREPARED); i++)

@@ -94,21 +94,6 @@ add(struct pn_array *a, const struct pn_delivery_result *result)
 	pn_array_add_filled(&a[C_ANSWER], answer);
 }
 
-/* What was lost has no outcome. */
-static void
-count_results(
-    const struct pn_delivery_result *results, size_t count, size_t lost)
-{
-	int64_t counts[PN_COUNT(OUTCOMES)] = { 0 };
-
-	for (size_t i = 0; i < count; i++)
-		counts[results[i].outcome] += !results[i].lost;
-	pn_metric_add(PN_METRIC_DELIVERIES_DONE, counts[PN_DELIVERY_DONE]);
-	pn_metric_add(PN_METRIC_DELIVERIES_RETRY, counts[PN_DELIVERY_RETRY]);
-	pn_metric_add(PN_METRIC_DELIVERIES_DEAD, counts[PN_DELIVERY_DEAD]);
-	pn_metric_add(PN_METRIC_LEASES_LOST, (int64_t)lost);
-}
-
 /* Each token of the answer is one result's; of two with the same token the
  * later one found the lease settled. */
 static size_t
@@ -184,7 +169,7 @@ pn_handoff_settle(struct pn_handoff *handoff,
 		return r;
 	lost = mark_lost(result, results, count);
 	assert(lost <= count);
-	count_results(results, count, lost);
+	pn_metric_add(PN_METRIC_LEASES_LOST, (int64_t)lost);
 	*ret_lost = lost;
 	return 0;
 }

@@ -175,7 +175,7 @@ start(struct pn_janitor *janitor, enum pn_hand_kind kind)
 
 	hand->janitor = janitor;
 	hand->kind = kind;
-	hand->conn = pn_conn_none();
+	hand->conn = pn_conn_for(PN_METRIC_SESSION_JANITOR);
 	hand->backoff.seed = (uint64_t)(uintptr_t)hand;
 	r = -pthread_create(&hand->thread, NULL, hand_main, hand);
 	hand->started = r == 0;

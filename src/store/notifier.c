@@ -181,7 +181,7 @@ pn_notifier_open(struct pn_store *store, struct pn_notifier **ret)
 	if (notifier == NULL)
 		return -ENOMEM;
 	notifier->store = store;
-	notifier->conn = pn_conn_none();
+	notifier->conn = pn_conn_for(PN_METRIC_SESSION_NOTIFIER);
 	notifier->backoff.seed = (uint64_t)(uintptr_t)notifier;
 	notifier->fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
 	if (notifier->fd < 0)

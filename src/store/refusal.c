@@ -315,7 +315,7 @@ pn_refusals_open(struct pn_store *store, struct pn_refusals **ret)
 	if (refusals == NULL)
 		return -ENOMEM;
 	refusals->store = store;
-	refusals->conn = pn_conn_none();
+	refusals->conn = pn_conn_for(PN_METRIC_SESSION_REFUSALS);
 	refusals->backoff.seed = (uint64_t)(uintptr_t)refusals;
 	pthread_mutex_init(&refusals->lock, NULL);
 	r = pn_cond_init(&refusals->work);

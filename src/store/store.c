@@ -21,6 +21,7 @@
 #include <string.h>
 
 #include "paynotify/moment.h"
+#include "paynotify/series.h"
 
 #include "keys.h"
 #include "store_internal.h"
@@ -49,6 +50,9 @@ init(struct pn_store *store, const struct pn_store_options *options)
 	store->commit_timeout_us = options->commit_timeout_us;
 	store->key_hot_us = options->key_hot_us;
 	store->require_sync = options->require_sync;
+	store->queue_seconds = pn_series_open(PN_FAMILY_QUEUE_SECONDS, NULL);
+	store->commit_seconds = pn_series_open(PN_FAMILY_COMMIT_SECONDS, NULL);
+	store->batch_size = pn_series_open(PN_FAMILY_BATCH_SIZE, NULL);
 	store->health = PN_STORE_CONNECTING;
 	store->down_since_us = pn_clock_monotonic_us();
 	(void)pn_error_set(&store->health_text, 0, "connecting");
@@ -57,7 +61,7 @@ init(struct pn_store *store, const struct pn_store_options *options)
 		w = &store->writers[i];
 		w->store = store;
 		w->number = i;
-		w->conn = pn_conn_none();
+		w->conn = pn_conn_for(PN_METRIC_SESSION_WRITER);
 		w->backoff.seed = (uint64_t)(uintptr_t)w;
 		pn_batch_init(
 		    &w->batch, options->require_sync, options->key_hot_us);

@@ -83,6 +83,7 @@ struct pn_store {
 	unsigned writer_count;
 	int64_t commit_timeout_us, key_hot_us;
 	bool require_sync;
+	struct pn_series *queue_seconds, *commit_seconds, *batch_size;
 	struct pn_stop stop; /* readable: all threads end */
 
 	pthread_mutex_t lock;
@@ -161,8 +162,7 @@ void pn_settle_one(struct pn_writer *writer, struct pn_submission *submission,
  * the connection is to be closed. */
 int pn_attempt(struct pn_writer *writer) PN_MUSTCHECK;
 
-/* store.c; not under the lock. What pn_store_health() says of a server that
- * takes connections and no events. */
+/* store.c; not under the lock. What pn_store_health() says of the server. */
 void pn_store_note_refused(struct pn_store *store, const struct pn_error *why);
 void pn_store_note_committed(struct pn_store *store);
 

@@ -18,6 +18,7 @@
 #include "paynotify/log.h"
 #include "paynotify/metrics.h"
 #include "paynotify/moment.h"
+#include "paynotify/series.h"
 
 #include "keys.h"
 #include "store_internal.h"
@@ -65,6 +66,24 @@ sleep_until(struct pn_store *store, int64_t until_us)
 		store->idle--;
 }
 
+/* What a batch waited for: the first time only, or a lock would be told as the
+ * length of the queue. What is sent stays until it is settled. */
+static void
+count_waits(const struct pn_writer *writer)
+{
+	const struct pn_store *store = writer->store;
+	int64_t now_us = pn_clock_monotonic_us();
+
+	for (size_t i = 0; i < writer->batch.count; i++) {
+		const struct pn_submission *s = writer->batch.members[i];
+
+		if (s->attempts > 0 || s->alone || s->maybe_stored)
+			continue;
+		pn_series_observe(store->queue_seconds,
+		    now_us - (s->deadline_us - store->commit_timeout_us));
+	}
+}
+
 /* Fills the batch. False: nothing came within the time of an idle check, or
  * told to stop, or there are keys to be written first. */
 static bool
@@ -93,6 +112,7 @@ take(struct pn_writer *writer)
 	if (batch->count > 0 && store->queue.first != NULL)
 		wake(store); /* there is more than one can take */
 	pthread_mutex_unlock(&store->lock);
+	count_waits(writer);
 	return batch->count > 0;
 }
 

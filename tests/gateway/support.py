@@ -259,11 +259,14 @@ dsn = {dsn} application_name={self.name}
         return Reply(int(first.split(b" ")[1]), [], body)
 
     def metric(self, name):
+        """Of all routes; name may end in a label."""
         text = self.admin("/metrics").body.decode()
-        found = re.search(rf"(?m)^paynotify_guard_{re.escape(name)} (\d+)$",
-                          text)
+        name, _, label = name.partition("{")
+        found = [float(value) for labels, value in re.findall(
+            rf"(?m)^paynotify_guard_{name}(?:{{(.*)}})? ([\d.]+)$", text)
+            if label.rstrip("}") in labels]
         assert found, f"no metric {name}: {text}"
-        return int(found[1])
+        return sum(found)
 
     def results(self, *names):
         return {n: self.metric('requests_total{result="%s"}' % n)

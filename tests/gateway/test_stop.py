@@ -133,12 +133,13 @@ class Metrics(Case):
         self.assertEqual(self.change(ask(key)), {"replayed": 1})
         self.assertEqual(self.change(ask(key, body=b"{}")), {"mismatch": 1})
         self.assertEqual(self.change(ask("")), {"refused": 1})
-        self.assertEqual(self.change(ask(self.key(), "/nowhere")),
-                         {"refused": 1})
+        unrouted = self.daemon.metric("unrouted_total")
+        self.assertEqual(self.change(ask(self.key(), "/nowhere")), {})
+        self.assertEqual(self.daemon.metric("unrouted_total"), unrouted + 1)
         self.assertEqual(self.change(ask(self.key(), "gone")),
                          {"upstream_failed": 1, "work not_done": 1})
-        self.assertEqual(
-            self.change(ask(None, method="GET", body=b"")).get("passed"), 1)
+        self.assertEqual(self.change(ask(None, method="GET", body=b"")),
+                         {"passed": 1})
         key = self.key()
         self.assertEqual(self.change(ask(key, "hold", do={"status": 500})),
                          {"answered": 1, "work unknown": 1})
@@ -154,7 +155,8 @@ class Metrics(Case):
     def test_gateway__waits_and_locks_are_counted(self):
         """How long keys are locked is the time that an upstream takes."""
         key = self.key()
-        names = ("held_total", "held_microseconds_total", "waits_total")
+        names = ("held_seconds_count", "held_seconds_sum", "waits_total",
+                 "wait_seconds_count")
         before = {n: self.daemon.metric(n) for n in names}
         client, seen = self.hold(key, "now")
         self.assertEqual(self.daemon.metric("flights"), 1)
@@ -168,8 +170,9 @@ class Metrics(Case):
         for c in [clients[0][0], *waiters]:
             c.read()
         after = {n: self.daemon.metric(n) - before[n] for n in names}
-        self.assertEqual((after["held_total"], after["waits_total"]), (2, 3))
-        self.assertGreater(after["held_microseconds_total"], 0)
+        self.assertEqual((after["held_seconds_count"], after["waits_total"],
+                          after["wait_seconds_count"]), (2, 3, 3))
+        self.assertGreater(after["held_seconds_sum"], 0)
         self.assertEqual(self.daemon.metric("flights"), 0)
         self.assertEqual(self.daemon.metric("leases_lost_total"), 0)
 

@@ -7,7 +7,7 @@ import re
 # Contract header -> the layer that implements it.
 CONTRACTS = {
     "base": "arena buf compiler encode error limits log metrics moment parse rate request"
-            " secret service str",
+            " secret series service str",
     "codec": "capture charset form json xml",
     "crypto": "cipher digest key",
     "event": "event",

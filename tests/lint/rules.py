@@ -115,6 +115,7 @@ GLOBALS = {
     "src/base/log.c": "the log level",
     "src/base/log_flood.c": "how many lines were held back",
     "src/base/metrics.c": "the counters",
+    "src/base/series.c": "the counters that have labels",
     "src/crypto/library.c": "algorithms of OpenSSL, fetched once",
 }
 

@@ -216,9 +216,14 @@ class Daemon:
             c.send(raw(path, {}, b"", length=False, method=method))
             return c.read(bodyless=method == "HEAD")
 
-    def metric(self, name):
+    def metric(self, name, **labels):
+        """The sum of all series of that name that have these labels."""
         text = self.admin("/metrics").body.decode()
-        return int(re.search(rf"(?m)^{name} (-?\d+)$", text)[1])
+        found = re.findall(rf"(?m)^{name}(?:{{(.*)}})? (-?[\d.]+)$", text)
+        values = [float(value) for have, value in found
+                  if all(f'{k}="{v}"' in have for k, v in labels.items())]
+        assert values, f"no {name} with {labels}"
+        return sum(values)
 
     def ready(self):
         eventually(lambda: self.admin("/readyz").status == 200, "ready")

@@ -26,7 +26,8 @@ class Stop(Case):
         self.assertEqual(holder.stdout.readline().strip(), "locked")
         for client, request in zip(clients, requests):
             client.send(request)
-        eventually(lambda: daemon.metric("paynotify_requests_total") >= 24, "all taken")
+        eventually(lambda: daemon.metric("paynotify_verify_seconds_count") >= 24,
+                   "all taken")
         daemon.terminate()
         eventually(lambda: "stopping" in daemon.log(), "the stop has begun")
         holder.communicate("ROLLBACK;\n")

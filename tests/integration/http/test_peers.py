@@ -49,7 +49,7 @@ allow = 198.51.100.7
     def test_http__who_is_not_may_not(self):
         """A stranger's request is verified, or a forged header opens the door."""
         refused = self.daemon.metric(
-            r'paynotify_refused_total\{reason="not_allowed"\}')
+            "paynotify_requests_total", verdict="not_allowed")
         peers = ("100.64.9.1", "2001:db9::1", "::ffff:100.64.9.1",
                  # What stands left was written by the client itself.
                  "198.51.100.7, 100.64.9.1", "198.51.100.7,",
@@ -59,7 +59,7 @@ allow = 198.51.100.7
             with self.subTest(peer=peer):
                 self.expect(self.ask_as(peer), 403, b"fail", "text/plain")
         self.assertEqual(self.daemon.metric(
-            r'paynotify_refused_total\{reason="not_allowed"\}'), refused + len(peers))
+            "paynotify_requests_total", verdict="not_allowed"), refused + len(peers))
         self.assertIn("refused as not_allowed", self.daemon.log())
 
     def test_http__a_strangers_own_header_is_not_believed(self):

@@ -33,7 +33,7 @@ test_metrics__prints_what_was_counted(void **state)
 	assert_non_null(
 	    strstr(out.data, "# TYPE paynotify_connections gauge\n"));
 	assert_non_null(
-	    strstr(out.data, "# TYPE paynotify_requests_total counter\n"));
+	    strstr(out.data, "# TYPE paynotify_batches_total counter\n"));
 }
 
 static size_t
@@ -69,7 +69,7 @@ test_metrics__announces_each_family_once(void **state)
 		    1);
 		*end = '\n';
 	}
-	/* One line a metric besides HELP and TYPE. */
+	/* One line a metric besides HELP and TYPE; nothing has other labels. */
 	assert_int_equal(
 	    occurrences(out.data, "\n") - occurrences(out.data, "# "),
 	    PN_METRIC_COUNT);

@@ -16,6 +16,8 @@
 
 struct told told;
 
+int fake_open_accounts;
+
 static const char *const fake_headers[] = { "X-Sign", "X-Time", NULL };
 
 static int
@@ -26,10 +28,9 @@ fake_open(const struct pn_conf_account *conf, void **ret_account,
 		return pn_error_set(ret_error, -EINVAL, "%s:%d: bad key",
 		    conf->place.file, conf->place.line);
 	*ret_account = (void *)(uintptr_t)conf;
+	fake_open_accounts++;
 	return 0;
 }
-
-int fake_open_accounts;
 
 static void
 fake_close(void *account)
@@ -47,7 +48,6 @@ fake_keys(const void *account,
 	const struct pn_conf_account *conf = account;
 	unsigned char fingerprint[PN_SHA256_BYTES] = { 0 };
 
-	fake_open_accounts++;
 	/* Every account has a key of its own and one in common. */
 	if (visit(payload, fingerprint, "shared") < 0)
 		return -ENOMEM;

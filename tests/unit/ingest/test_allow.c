@@ -97,7 +97,8 @@ static void
 test_allow__who_may_not_come_leaves_a_brief_receipt(void **state)
 {
 	struct world *w = *state;
-	int64_t before = pn_metric_get(PN_METRIC_REFUSED_ADDRESS);
+	int64_t before = pn_series_get(
+	    w->job.route->series.requests, PN_REQUEST_NOT_ALLOWED);
 
 	w->accounts[1].rate_limit_per_second = 1;
 	w->job.body_bytes = 4711;
@@ -111,7 +112,9 @@ test_allow__who_may_not_come_leaves_a_brief_receipt(void **state)
 		assert_int_equal(refusal_body_len + refusal_headers_len, 0);
 		assert_int_equal(refusal_body_bytes, 4711);
 	}
-	assert_int_equal(pn_metric_get(PN_METRIC_REFUSED_ADDRESS), before + 3);
+	assert_int_equal(pn_series_get(w->job.route->series.requests,
+			     PN_REQUEST_NOT_ALLOWED),
+	    before + 3);
 	w->request.peer = PN_STR("");
 	pn_ingest_refuse(w->ingest, &w->job, PN_REFUSE_ADDRESS);
 	assert_non_null(strstr(refusal_reason, "unix socket"));
