@@ -109,6 +109,9 @@ struct pn_store_options {
 	bool require_sync;
 	/* Keys to the permanent tier, partitions, leases of consumers. */
 	bool janitor;
+	/* Asks for the figures that only the database knows, for the metrics;
+	 * as a receiver or a deliverer. */
+	bool figures;
 	/* The janitor drops partitions as the owner of the tables. */
 	const char *admin_dsn;            /* NULL: dsn; copied */
 	int64_t receipts_us, evidence_us; /* kept so long; 0: for ever */

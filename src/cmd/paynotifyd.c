@@ -163,35 +163,43 @@ raise_descriptor_limit(void)
 
 /* -- run -------------------------------------------------------------------- */
 
-/* How long nothing is to be done unless a signal comes; 0: for ever. */
+static const int64_t day_us = 24 * 3600 * PN_SECOND_US;
+
+/* How long nothing is to be done unless a signal comes. */
 static int64_t
-idle_us(const struct program *program, int64_t feed_at_us)
+idle_us(const struct program *program, int64_t feed_at_us, int64_t remind_at_us)
 {
-	int64_t us = feed_at_us - pn_clock_monotonic_us();
+	int64_t next_us = feed_at_us < remind_at_us ? feed_at_us : remind_at_us;
+	int64_t us = next_us - pn_clock_monotonic_us();
 
 	if (program->ending_count > 0 && us > PN_SECOND_US)
 		return PN_SECOND_US; /* to look whether they have ended */
-	if (feed_at_us == INT64_MAX)
-		return 0;
 	return us < 1 ? 1 : us;
 }
 
 /* The signal to stop on. Feeds systemd's watchdog meanwhile: by the clock, since
- * signals may come at any rate. */
+ * signals may come at any rate. And reminds of certificates once a day. */
 static int
 wait_for_stop(struct program *program, const sigset_t *signals)
 {
 	int64_t every_us = pn_service_watchdog_us(), feed_at_us = INT64_MAX;
+	int64_t remind_at_us = 0;
 	int number;
 
 	if (every_us > 0)
 		feed_at_us = pn_clock_monotonic_us() + every_us;
 	do {
-		number =
-		    pn_service_signal(signals, idle_us(program, feed_at_us));
+		number = pn_service_signal(
+		    signals, idle_us(program, feed_at_us, remind_at_us));
 		if (number == SIGHUP)
 			program_reload(program);
 		program_reap(program);
+		if (number == SIGHUP ||
+		    pn_clock_monotonic_us() >= remind_at_us) {
+			pn_accounts_warn_certificates(
+			    program->accounts, pn_clock_realtime_us());
+			remind_at_us = pn_clock_monotonic_us() + day_us;
+		}
 		if (pn_clock_monotonic_us() < feed_at_us)
 			continue;
 		feed_at_us = pn_clock_monotonic_us() + every_us;

@@ -57,6 +57,7 @@ open_store(struct program *program, struct pn_error *ret_error)
 		.key_hot_us = conf->retention.key_hot_us,
 		.require_sync = conf->database.require_sync,
 		.janitor = true,
+		.figures = true,
 		.admin_dsn = conf->database.admin_dsn,
 		.receipts_us = conf->retention.receipts_us,
 		.evidence_us = conf->retention.evidence_us,
@@ -66,8 +67,8 @@ open_store(struct program *program, struct pn_error *ret_error)
 		options.keys =
 		    pn_accounts_keys(program->accounts, &options.key_count);
 	} else {
-		/* Only asked whether the database is there: one connection,
-		 * and nothing that a deliverer's role may not do. */
+		/* Only asked whether the database is there, and for its
+		 * figures: nothing that a deliverer's role may not do. */
 		options.writers = 1;
 		options.require_sync = false;
 		options.janitor = false;

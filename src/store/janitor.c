@@ -63,6 +63,8 @@ static const struct duty {
 	    24 * 3600 * PN_SECOND_US, make_partitions },
 	[PN_DUTY_SNAPSHOT] = { "look for old snapshots", PN_HAND_RECEIVER,
 	    60 * PN_SECOND_US, pn_duty_snapshot },
+	[PN_DUTY_FIGURES] = { "ask for the figures of the metrics",
+	    PN_HAND_RECEIVER, 15 * PN_SECOND_US, pn_duty_figures },
 	[PN_DUTY_RETENTION] = { "drop old partitions", PN_HAND_OWNER,
 	    3600 * PN_SECOND_US, pn_duty_retention },
 };
@@ -82,6 +84,15 @@ connect_hand(struct pn_hand *hand, struct pn_error *error)
 		    &hand->conn, janitor->store, &health, error);
 	return pn_session_connect(&hand->conn, janitor->admin_dsn,
 	    janitor->store->stop.fd, pn_sql_session, &health, error);
+}
+
+/* Whether it is done, and by this hand. */
+static bool
+is_mine(const struct pn_hand *hand, enum pn_duty number)
+{
+	return duties[number].kind == hand->kind &&
+	       (number == PN_DUTY_FIGURES ? hand->janitor->figures_wanted
+					  : hand->janitor->tends);
 }
 
 /* One turn of a duty. -errno: the connection is to be closed. */
@@ -115,7 +126,7 @@ work(struct pn_hand *hand, int64_t *ret_rest_us, struct pn_error *error)
 
 	r = connect_hand(hand, error);
 	for (int i = 0; r == 0 && i < PN_DUTY_COUNT; i++) {
-		if (duties[i].kind != hand->kind)
+		if (!is_mine(hand, (enum pn_duty)i))
 			continue;
 		if (hand->due_at_us[i] <= pn_clock_monotonic_us())
 			r = take_turn(hand, (enum pn_duty)i, error);
@@ -157,6 +168,8 @@ hand_main(void *payload)
 			hand->backoff.failures = 0;
 			continue;
 		}
+		if (hand->kind == PN_HAND_RECEIVER)
+			pn_figures_forget(hand->janitor);
 		rest_us = pn_backoff_next_us(&hand->backoff);
 		if (hand->kind == PN_HAND_OWNER && rest_us < OWNER_REST_MIN_US)
 			rest_us = OWNER_REST_MIN_US;
@@ -196,6 +209,8 @@ pn_janitor_open(struct pn_store *store, const struct pn_store_options *options,
 		return -ENOMEM;
 	*ret = janitor; /* the store's now: it closes what has begun */
 	janitor->store = store;
+	janitor->tends = options->janitor;
+	janitor->figures_wanted = options->figures;
 	janitor->receipts_us = options->receipts_us;
 	janitor->evidence_us = options->evidence_us;
 	janitor->snapshot_limit_us = options->snapshot_limit_us > 0
@@ -206,7 +221,8 @@ pn_janitor_open(struct pn_store *store, const struct pn_store_options *options,
 		r = -ENOMEM;
 	if (r == 0)
 		r = start(janitor, PN_HAND_RECEIVER);
-	if (r == 0 && (janitor->receipts_us > 0 || janitor->evidence_us > 0))
+	if (r == 0 && janitor->tends &&
+	    (janitor->receipts_us > 0 || janitor->evidence_us > 0))
 		r = start(janitor, PN_HAND_OWNER);
 	return r;
 }
@@ -220,6 +236,7 @@ pn_janitor_close(struct pn_janitor *janitor)
 	for (int i = 0; i < PN_HAND_COUNT; i++)
 		if (janitor->hands[i].started)
 			(void)pthread_join(janitor->hands[i].thread, NULL);
+	pn_figures_forget(janitor);
 	free(janitor->admin_dsn);
 	free(janitor);
 }

@@ -5,6 +5,8 @@
 #ifndef PN_STORE_JANITOR_INTERNAL_H
 #define PN_STORE_JANITOR_INTERNAL_H
 
+#include "paynotify/limits.h"
+
 #include "store_internal.h"
 
 enum pn_duty {
@@ -12,6 +14,7 @@ enum pn_duty {
 	PN_DUTY_KEYS,
 	PN_DUTY_PARTITIONS,
 	PN_DUTY_SNAPSHOT,
+	PN_DUTY_FIGURES,
 	PN_DUTY_RETENTION,
 	PN_DUTY_COUNT
 };
@@ -23,7 +26,11 @@ enum pn_hand_kind {
 	PN_HAND_COUNT
 };
 
-enum { PN_SNAPSHOT_XID_BYTES = 16 };
+enum {
+	PN_SNAPSHOT_XID_BYTES = 16,
+	/* Two of each consumer, those of none, and when they were asked. */
+	PN_FIGURES_MAX = 2 * PN_CONSUMERS_TOLD_MAX + 16,
+};
 
 struct pn_janitor;
 
@@ -42,6 +49,7 @@ struct pn_janitor {
 	/* Constant after opening. */
 	struct pn_store *store;
 	char *admin_dsn;
+	bool tends, figures_wanted; /* all other duties; those */
 	int64_t receipts_us, evidence_us, snapshot_limit_us;
 	struct pn_hand hands[PN_HAND_COUNT];
 	/* Each of one duty. */
@@ -51,6 +59,8 @@ struct pn_janitor {
 		char xid[PN_SNAPSHOT_XID_BYTES]; /* empty: none */
 		int64_t since_us, told_us;       /* monotonic; 0: not told */
 	} snapshot;
+	struct pn_series *figures[PN_FIGURES_MAX]; /* open */
+	size_t figure_count;
 };
 
 /*
@@ -65,6 +75,10 @@ int pn_duty_keys(struct pn_hand *hand, int64_t *ret_rest_us,
     struct pn_error *error) PN_MUSTCHECK;
 int pn_duty_retention(struct pn_hand *hand, int64_t *ret_rest_us,
     struct pn_error *error) PN_MUSTCHECK;
+int pn_duty_figures(struct pn_hand *hand, int64_t *ret_rest_us,
+    struct pn_error *error) PN_MUSTCHECK;
+/* Nobody is asked any more: they are absent. */
+void pn_figures_forget(struct pn_janitor *janitor);
 int pn_duty_snapshot(struct pn_hand *hand, int64_t *ret_rest_us,
     struct pn_error *error) PN_MUSTCHECK;
 

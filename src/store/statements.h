@@ -26,6 +26,7 @@ extern const char pn_sql_events_oldest[];
 extern const char pn_sql_evidence[];
 extern const char pn_sql_evidence_estimate[];
 extern const char pn_sql_evidence_of[];
+extern const char pn_sql_figures[];
 extern const char pn_sql_guard_forget[];
 extern const char pn_sql_guard_key[];
 extern const char pn_sql_guard_key_actions[];

@@ -88,7 +88,7 @@ start_threads(struct pn_store *store, const struct pn_store_options *options)
 	}
 	if (r == 0)
 		r = pn_refusals_open(store, &store->refusals);
-	if (r == 0 && options->janitor)
+	if (r == 0 && (options->janitor || options->figures))
 		r = pn_janitor_open(store, options, &store->janitor);
 	return r;
 }

@@ -7,6 +7,11 @@ export PN_BUILD PYTHONDONTWRITEBYTECODE=1
 shift
 # shellcheck source=tests/lib/pg.sh
 . "$here/../../lib/pg.sh"
+# shellcheck source=tests/lib/packages.sh
+. "$here/../../lib/packages.sh"
+# shellcheck source=tests/lib/promtool.sh
+. "$here/../../lib/promtool.sh"
+promtool_need "$PN_BUILD"
 trap pg_stop EXIT
 pg_start
 conf=$PN_PG_DIR/migrate.conf

@@ -13,6 +13,8 @@
 
 #include <cmocka.h>
 
+#include "paynotify/moment.h"
+
 #include "../../../src/provider/alipay_internal.h"
 
 static void
@@ -172,6 +174,24 @@ test_alipay__verified_refusal_keeps_its_payload(void **state)
 	    pn_public_key_fingerprint(notification.key), PN_SHA256_BYTES);
 }
 
+/* Fails if the clock were compared with anything but the time of this attempt:
+ * notify_time, signed, in whole seconds of Beijing. */
+static void
+test_alipay__sending_time_is_notify_time(void **state)
+{
+	struct alipay_fixture *fixture = *state;
+	struct pn_sample sample = sample_of("payment.succeeded");
+	struct pn_request request = alipay_fixture_sample(fixture, &sample);
+	struct pn_notification n = alipay_fixture_verify(fixture, &request);
+
+	assert_int_equal(n.verdict, PN_VERDICT_ACCEPTED);
+	assert_int_equal(n.signed_at_us, sample.now_us);
+	request.body.len--; /* forged */
+	n = alipay_fixture_verify(fixture, &request);
+	assert_false(n.verified);
+	assert_true(n.signed_at_us == PN_MOMENT_NONE);
+}
+
 /* Fails if each retry of a refused notification made one more quarantine
  * entry. */
 static void
@@ -303,6 +323,7 @@ main(void)
 		TEST(test_alipay__replies_with_exactly_one_word),
 		TEST(test_alipay__unverified_refusal_keeps_plain_ids),
 		TEST(test_alipay__verified_refusal_keeps_its_payload),
+		TEST(test_alipay__sending_time_is_notify_time),
 		TEST(test_alipay__retries_of_a_refused_one_share_a_witness),
 		TEST(test_alipay__honest_deliveries_share_a_fingerprint),
 		TEST(test_alipay__other_amount_is_another_fingerprint),
