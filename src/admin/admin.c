@@ -283,7 +283,7 @@ serve(
 		return r;
 	r = pn_server_open(&options, &admin->server, error);
 	if (r < 0)
-		return pn_error_prefix(error, r, "[admin] ");
+		return r;
 	if (pn_server_listening(admin->server)[0] != '\0') {
 		pn_log_info(
 		    "admin port on %s", pn_server_listening(admin->server));
