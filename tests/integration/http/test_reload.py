@@ -334,13 +334,15 @@ class Service(Case):
         d.told("READY=1")
         storm = Storm(d.process)
         storm.start()
-        for _ in range(5):
-            d.told("WATCHDOG=1")
-        self.expect(d.ask(ALIPAY, *self.signer.alipay()), 200)
-        d.terminate()
-        self.assertEqual(d.wait(), 0)
-        storm.stopped = True
-        storm.join()
+        try:
+            for _ in range(5):
+                d.told("WATCHDOG=1")
+            self.expect(d.ask(ALIPAY, *self.signer.alipay()), 200)
+            d.terminate()
+            self.assertEqual(d.wait(), 0)
+        finally:
+            storm.stopped = True
+            storm.join()
         self.assertIn("stopping on SIGTERM", d.log())
 
     def test_reload__needs_no_database(self):
