@@ -16,6 +16,7 @@ import asyncio
 import collections
 import os
 import random
+import signal
 import subprocess
 import sys
 import time
@@ -130,6 +131,11 @@ class Daemon:
         self.process = subprocess.Popen(self.args, stdin=subprocess.DEVNULL,
                                         stdout=self.log, stderr=self.log)
 
+    def blocks(self, number):
+        with open(f"/proc/{self.process.pid}/status") as status:
+            masks = dict(line.split(":", 1) for line in status)
+        return int(masks.get("SigBlk", "0"), 16) >> number - 1 & 1
+
     def kill(self):
         if self.process.poll() is not None:
             raise RuntimeError("the daemon ended by itself, status"
@@ -138,6 +144,10 @@ class Daemon:
         self.process.wait()
 
     def stop(self):
+        """Its exit status. One that was started a moment ago is let come so
+        far that it waits for signals: before that any would kill it."""
+        while self.process.poll() is None and not self.blocks(signal.SIGTERM):
+            time.sleep(0.01)
         self.process.terminate()
         try:
             return self.process.wait(30)
