@@ -34,13 +34,6 @@ struct writing {
 };
 
 static void
-archive_freep(struct archive **archive)
-{
-	if (*archive != NULL)
-		(void)archive_write_free(*archive);
-}
-
-static void
 entry_freep(struct archive_entry **entry)
 {
 	archive_entry_free(*entry); /* NULL is fine */
@@ -189,7 +182,6 @@ tell(const struct ctl *ctl, const char *path)
 int
 ctl_support_bundle(struct ctl *ctl)
 {
-	PN_CLEANUP(archive_freep) struct archive *archive = NULL;
 	struct writing writing = { .now_us = pn_clock_realtime_us(), .fd = -1 };
 	struct bundle bundle = { .ctl = ctl,
 		.secrets = pn_buf_init(BUNDLE_PART_BYTES_MAX) };
@@ -202,7 +194,6 @@ ctl_support_bundle(struct ctl *ctl)
 	    writing.folder, sizeof(writing.folder), "paynotify-support-%s", at);
 	(void)snprintf(usual, sizeof(usual), "%s.tar.gz", writing.folder);
 	r = open_archive(&writing, path);
-	archive = writing.archive;
 	if (r == CTL_DONE) {
 		open_what_there_is(&bundle);
 		bundle_collect_secrets(&bundle);
@@ -212,6 +203,8 @@ ctl_support_bundle(struct ctl *ctl)
 		r = tell(ctl, path);
 	else if (writing.fd >= 0)
 		(void)unlink(path); /* a half one would be sent */
+	if (writing.archive != NULL)
+		(void)archive_write_free(writing.archive);
 	if (writing.fd >= 0)
 		(void)close(writing.fd);
 	pn_buf_done(&bundle.secrets);

@@ -268,6 +268,7 @@ bundle_collect_secrets(struct bundle *bundle)
 		collect_files(bundle, &account->wechat.api_v3_key_file);
 		collect_files(bundle, &account->wechat.api_v2_key_file);
 	}
+	collect_files(bundle, &conf->admin.token_file);
 	for (size_t i = 0; i < conf->deliver_count; i++)
 		collect_files(bundle, &conf->delivers[i].secret_file);
 }

@@ -208,7 +208,7 @@ add_reply(struct bundle *bundle, const char *path, struct pn_buf *out)
 	struct ctl_target target;
 	struct pn_net *net = NULL;
 	struct pn_net_reply reply;
-	char request[128];
+	PN_CLEANUP(pn_buf_done) struct pn_buf request = pn_buf_init(64 << 10);
 
 	if (conf == NULL || conf->admin.listen.count == 0) {
 		pn_buf_add_text(
@@ -216,13 +216,21 @@ add_reply(struct bundle *bundle, const char *path, struct pn_buf *out)
 				      : "not available: no [admin] listen\n");
 		return;
 	}
-	(void)snprintf(request, sizeof(request),
-	    "GET %s HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n",
+	pn_buf_printf(&request,
+	    "GET %s HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n",
 	    path);
-	if (arena == NULL || pn_net_init() < 0 || pn_net_open(&net) < 0 ||
+	if (conf->admin.token_file.count > 0) {
+		pn_buf_add_text(&request, "Authorization: Bearer ");
+		pn_buf_add_str(&request,
+		    pn_conf_file_text(&conf->admin.token_file.files[0]));
+		pn_buf_add_text(&request, "\r\n");
+	}
+	pn_buf_add_text(&request, "\r\n");
+	if (arena == NULL || pn_buf_failed(&request) || pn_net_init() < 0 ||
+	    pn_net_open(&net) < 0 ||
 	    ctl_target_of_listen(
 		conf->admin.listen.values[0], &target, &error) != 0 ||
-	    pn_net_send_raw(net, target.url, pn_str_from(request),
+	    pn_net_send_raw(net, target.url, pn_buf_str(&request),
 		REPLY_MS_MAX * PN_MILLISECOND_US, arena, &reply, &error) != 0) {
 		add_fault(out, &error);
 	} else {
@@ -321,15 +329,15 @@ add_journal(struct bundle *bundle, struct pn_buf *out)
 	add_output(out, words, PN_COUNT(words));
 }
 
+static const char unit_properties[] =
+    "--property=Id,LoadState,ActiveState,SubState,Result,NRestarts,"
+    "ExecMainStatus,ActiveEnterTimestamp,MemoryCurrent,TasksCurrent";
+
 static void
 add_units(struct bundle *bundle, struct pn_buf *out)
 {
 	const char *const words[] = { "systemctl", "show", "paynotifyd*",
-		"--all", "--no-pager",
-		"--property=Id,LoadState,ActiveState,SubState,Result,NRestarts,"
-		"ExecMainStatus,ActiveEnterTimestamp,MemoryCurrent,"
-		"TasksCurrent",
-		NULL };
+		"--all", "--no-pager", unit_properties };
 
 	(void)bundle;
 	add_output(out, words, PN_COUNT(words));

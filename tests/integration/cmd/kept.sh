@@ -245,13 +245,14 @@ test_kept__9_a_bundle_holds_no_secret() {
     mkdir -p "$work/conf.d"
     {
         printf '%s\n' "include = conf.d/*.conf" '; comment-geheim' '[server]' 'listen = 127.0.0.1:1' '[admin]' \
-            "listen = 127.0.0.1:1" '[database]' "dsn = $PN_DSN password='Geheim-1-passwort'" \
+            "listen = 127.0.0.1:1" 'token_file = keys/admin.token' '[database]' "dsn = $PN_DSN password='Geheim-1-passwort'" \
             'admin_dsn = '"$PN_DSN"' password=gezwungen-7'
         sed -n '/^\[alipay shop1\]/,$p' "$conf"
     } >"$work/secret.conf"
     printf '%s\n' '[deliver app]' 'url = https://example.com/hook-token-T0000/x?key=MetricsGeheim' \
         'secret_file = ../keys/push.key ; comment-geheim' >"$work/conf.d/app.conf"
     printf 'whsec_%s\n' "$(openssl rand -base64 32)" >"$work/keys/push.key"
+    openssl rand -hex 32 >"$work/keys/admin.token"
     chmod 600 "$work"/secret.conf "$work"/conf.d/* "$work"/keys/*
     sql "INSERT INTO paynotify.receipts (id, received_at, provider, tenant, verdict, status, body_bytes, reason,
             out_trade_no, peer, raw, headers)
@@ -261,7 +262,8 @@ test_kept__9_a_bundle_holds_no_secret() {
     bundle "$work/secret.conf"
     says '^config.txt +the configuration, without secrets'; says 'look through it'
     same "$(stat -c %a "$work/b.tar.gz")" 600
-    for f in "$work"/keys/*private.pem "$work/keys/v3.key" "$work/keys/v2.key" "$work/keys/push.key"; do
+    for f in "$work"/keys/*private.pem "$work/keys/v3.key" "$work/keys/v2.key" "$work/keys/push.key" \
+        "$work/keys/admin.token"; do
         while read -r line; do
             case $line in -----*) continue ;; esac
             [ ${#line} -lt 6 ] || planted+=("$line" "${line#whsec_}")
