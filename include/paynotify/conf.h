@@ -47,12 +47,6 @@ struct pn_conf_database {
 	bool require_sync;
 };
 
-struct pn_conf_retention {
-	int64_t key_hot_us;
-	int64_t receipts_us; /* receipts and attempts of deliveries */
-	int64_t evidence_us; /* evidence and the payload of events */
-};
-
 /* [deliver NAME]: an endpoint that events are pushed to. */
 struct pn_conf_deliver {
 	char *name; /* as a tenant's: [a-z0-9_-]{1,32} */
@@ -154,6 +148,7 @@ struct pn_conf {
 	struct pn_conf_admin admin;
 	struct pn_conf_database database;
 	struct pn_conf_retention retention;
+	struct pn_conf_log log;
 	struct pn_conf_account *accounts; /* sorted by provider, tenant */
 	size_t account_count;
 	struct pn_conf_deliver *delivers; /* sorted by name */

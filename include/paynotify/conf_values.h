@@ -6,9 +6,24 @@
 #define PN_CONF_VALUES_H
 
 #include <stddef.h>
+#include <stdint.h>
 
+#include "paynotify/log.h"
 #include "paynotify/secret.h"
 #include "paynotify/str.h"
+
+/* [log] and [retention]: values and nothing else. */
+struct pn_conf_log {
+	enum pn_log_level level;
+	enum pn_log_format format;
+	unsigned debug; /* a bit a category: all of it is written */
+};
+
+struct pn_conf_retention {
+	int64_t key_hot_us;
+	int64_t receipts_us; /* receipts and attempts of deliveries */
+	int64_t evidence_us; /* evidence and the payload of events */
+};
 
 /* Where a value stands: for messages. */
 struct pn_conf_place {

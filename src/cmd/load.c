@@ -86,3 +86,10 @@ cmd_load(const char *path, struct pn_conf **ret_conf,
 	conf = NULL; /* handed over */
 	return 0;
 }
+
+void
+cmd_apply_log(const struct pn_conf_log *log)
+{
+	pn_log_set_format(log->format);
+	pn_log_configure(log->level, log->debug);
+}

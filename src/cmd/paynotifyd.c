@@ -38,6 +38,9 @@ enum { EXIT_OK = 0, EXIT_REFUSED = 1, EXIT_USAGE = 2, EXIT_BAD_CONFIG = 78 };
 
 static const char default_config[] = "/etc/paynotifyd/paynotifyd.conf";
 
+/* How often the log is asked for floods that are over. */
+static const int64_t tell_held_us = 2 * PN_SECOND_US;
+
 enum { MALLOC_ARENAS = 4 }; /* one per core and some; not eight per core */
 
 static const struct role_name {
@@ -174,11 +177,14 @@ idle_us(const struct program *program, int64_t feed_at_us, int64_t remind_at_us)
 
 	if (program->ending_count > 0 && us > PN_SECOND_US)
 		return PN_SECOND_US; /* to look whether they have ended */
+	if (us > tell_held_us)
+		return tell_held_us;
 	return us < 1 ? 1 : us;
 }
 
-/* The signal to stop on. Feeds systemd's watchdog meanwhile: by the clock, since
- * signals may come at any rate. And reminds of certificates once a day. */
+/* The signal to stop on. Feeds systemd's watchdog meanwhile - by the clock, since
+ * signals may come at any rate -, has the log tell of floods that are over, and
+ * reminds of certificates once a day. */
 static int
 wait_for_stop(struct program *program, const sigset_t *signals)
 {
@@ -200,6 +206,7 @@ wait_for_stop(struct program *program, const sigset_t *signals)
 			    program->accounts, pn_clock_realtime_us());
 			remind_at_us = pn_clock_monotonic_us() + day_us;
 		}
+		pn_log_tell_held(false);
 		if (pn_clock_monotonic_us() < feed_at_us)
 			continue;
 		feed_at_us = pn_clock_monotonic_us() + every_us;
@@ -216,6 +223,7 @@ serve(struct program *program, const sigset_t *signals)
 	struct pn_error error = { .text = "" };
 	int number;
 
+	cmd_apply_log(&program->conf->log);
 	if (geteuid() == 0)
 		pn_log_warning("running as root: give it a user of its own");
 	program_log_warnings(program->conf);
@@ -254,6 +262,7 @@ run(const struct arguments *arguments)
 		status = serve(&program, &signals);
 	}
 	program_close(&program);
+	pn_log_tell_held(true);
 	return status;
 }
 

@@ -272,7 +272,8 @@ program_log_warnings(const struct pn_conf *conf)
 
 	while (rest.data != NULL && rest.len > 0) {
 		line = pn_str_split(&rest, '\n');
-		pn_log_warning(PN_STR_FMT, PN_STR_ARG(line));
+		pn_log_always(
+		    PN_LOG_WARNING, NULL, PN_STR_FMT, PN_STR_ARG(line));
 	}
 }
 

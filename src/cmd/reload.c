@@ -96,6 +96,7 @@ apply(struct program *program, struct next *next)
 		assert(program->ending_count <= PROGRAM_ENDING_MAX);
 		program->deliver = next->deliver;
 	}
+	cmd_apply_log(&next->conf->log);
 	pn_conf_unref(program->current);
 	program->current = pn_conf_ref(next->conf);
 }
@@ -105,11 +106,12 @@ tell_restart(const char *section, const char *key, void *payload)
 {
 	(void)payload;
 	if (key == NULL)
-		pn_log_notice("[%s] is new or was taken out: takes effect at "
-			      "the next restart",
+		pn_log_always(PN_LOG_NOTICE, NULL,
+		    "[%s] is new or was taken out: takes effect at the next "
+		    "restart",
 		    section);
 	else
-		pn_log_notice(
+		pn_log_always(PN_LOG_NOTICE, NULL,
 		    "[%s] %s is changed: takes effect at the next restart",
 		    section, key);
 }
@@ -141,8 +143,9 @@ say_refused(const struct pn_error *error)
 
 	while (rest.data != NULL && rest.len > 0) {
 		line = pn_str_split(&rest, '\n');
-		pn_log_err("reload refused, the running configuration goes "
-			   "on: " PN_STR_FMT,
+		pn_log_always(PN_LOG_ERR, NULL,
+		    "reload refused, the running configuration goes "
+		    "on: " PN_STR_FMT,
 		    PN_STR_ARG(line));
 	}
 	pn_metric_add(PN_METRIC_RELOADS_REFUSED, 1);

@@ -80,7 +80,8 @@ value_differs(enum conf_type type, const void *a, const void *b)
 	case CONF_RATE:
 	case CONF_MOMENT: return *(const int64_t *)a != *(const int64_t *)b;
 	case CONF_BOOL: return *(const bool *)a != *(const bool *)b;
-	case CONF_WORD: return *(const int *)a != *(const int *)b;
+	case CONF_WORD:
+	case CONF_WORDS: return *(const int *)a != *(const int *)b;
 	case CONF_DSN:
 	case CONF_URL:
 	case CONF_ROUTE:

@@ -15,6 +15,7 @@
 #define ADMIN(member)     offsetof(struct pn_conf, admin.member)
 #define DATABASE(member)  offsetof(struct pn_conf, database.member)
 #define RETENTION(member) offsetof(struct pn_conf, retention.member)
+#define LOG(member)       offsetof(struct pn_conf, log.member)
 #define ACCOUNT(member)   offsetof(struct pn_conf_account, member)
 #define DELIVER(member)   offsetof(struct pn_conf_deliver, member)
 #define GUARD(member)     offsetof(struct pn_conf, guard.member)
@@ -44,6 +45,7 @@ static const struct conf_kind kinds[] = {
 	{ .name = "admin", .section = "admin", .optional = true },
 	{ .name = "database", .section = "database" },
 	{ .name = "retention", .section = "retention" },
+	{ .name = "log", .section = "log", .reloadable = true },
 	{ .name = "alipay",
 	    .section = "alipay",
 	    .family = CONF_ACCOUNT,
@@ -198,6 +200,18 @@ static const struct conf_option options[] = {
 	  DAY_US, 100 * YEAR_US, NULL, "3y",
 	  "how long evidence and the payload of events are kept; events and"
 	  " keys are kept for ever" },
+
+	{ "log", "level", CONF_WORD, 0, LOG(level),
+	  0, PN_LOG_LEVEL_COUNT - 1, pn_log_level_names, "info",
+	  "lines up to this level are written: err, warning, notice, info or"
+	  " debug" },
+	{ "log", "format", CONF_WORD, 0, LOG(format),
+	  0, PN_LOG_FORMAT_COUNT - 1, pn_log_format_names, "logfmt",
+	  "logfmt or json, on stderr; the journal gets fields of its own" },
+	{ "log", "debug", CONF_WORDS, CONF_REPEATABLE, LOG(debug),
+	  0, PN_LOG_CATEGORY_COUNT - 1, pn_log_category_names, NULL,
+	  "a category whose debug lines are written whatever the level:"
+	  " store, ingest, http, net, deliver, guard, ..." },
 
 	{ "alipay", "app_id", CONF_ID, CONF_REPEATABLE | CONF_REQUIRED,
 	  ACCOUNT(alipay.app_id),
@@ -373,6 +387,7 @@ static const char *const type_names[CONF_TYPE_COUNT] = {
 	[CONF_MOMENT] = "date",
 	[CONF_BOOL] = "yes or no",
 	[CONF_WORD] = "word",
+	[CONF_WORDS] = "word",
 	[CONF_DSN] = "text",
 	[CONF_URL] = "url",
 	[CONF_ROUTE] = "method and path",
@@ -401,7 +416,9 @@ conf_option_at(size_t index)
 const char *const *
 conf_option_defaults(const struct conf_option *option)
 {
-	return option->type == CONF_WORD ? NULL : option->words;
+	return option->type == CONF_WORD || option->type == CONF_WORDS
+		   ? NULL
+		   : option->words;
 }
 
 size_t

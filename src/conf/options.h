@@ -19,6 +19,7 @@ enum conf_type {
 	CONF_MOMENT,   /* int64_t, us; "beginning" is PN_MOMENT_NONE */
 	CONF_BOOL,     /* bool */
 	CONF_WORD,     /* an enum; one of option.words */
+	CONF_WORDS,    /* unsigned, a bit for each of option.words */
 	CONF_DSN,      /* struct conf_text; what is in it is libpq's affair */
 	CONF_URL,      /* struct conf_text */
 	CONF_ROUTE,    /* struct conf_text: a method and a path */
@@ -70,7 +71,7 @@ struct conf_option {
 	unsigned flags;
 	size_t offset;    /* in what the section becomes */
 	int64_t min, max; /* of the number; of the bytes of a file */
-	/* CONF_WORD: the words by value; a list: its defaults, if they are
+	/* CONF_WORD and CONF_WORDS: the words by value; a list: its defaults, if they are
 	 * several. NULL-terminated. */
 	const char *const *words;
 	const char *default_value; /* NULL: none */

@@ -23,7 +23,9 @@ struct target {
 static_assert(sizeof(enum pn_sign_type) == sizeof(unsigned) &&
 		  sizeof(enum pn_v2_sign_type) == sizeof(unsigned) &&
 		  sizeof(enum pn_guard_unknown) == sizeof(unsigned) &&
-		  sizeof(enum pn_guard_after_expiry) == sizeof(unsigned),
+		  sizeof(enum pn_guard_after_expiry) == sizeof(unsigned) &&
+		  sizeof(enum pn_log_level) == sizeof(unsigned) &&
+		  sizeof(enum pn_log_format) == sizeof(unsigned),
     "a word is stored as unsigned, whatever the enum");
 
 static int
@@ -179,14 +181,14 @@ set_bool(const struct target *target)
 }
 
 static int
-set_word(const struct target *target)
+find_word(const struct target *target, unsigned *ret_index)
 {
 	const char *const *words = target->option->words;
 	struct pn_str list = { "", 0 };
 
 	for (unsigned i = 0; words[i] != NULL; i++) {
 		if (pn_str_is(target->text, words[i])) {
-			memcpy(target->data, &i, sizeof(i));
+			*ret_index = i;
 			return 0;
 		}
 		list = pn_arena_printf(target->load->arena, PN_STR_FMT "%s%s",
@@ -197,6 +199,30 @@ set_word(const struct target *target)
 		}
 	}
 	return refuse(target, list.data);
+}
+
+static int
+set_word(const struct target *target)
+{
+	unsigned index;
+
+	if (find_word(target, &index) != 0)
+		return 1;
+	memcpy(target->data, &index, sizeof(index));
+	return 0;
+}
+
+static int
+add_word(const struct target *target)
+{
+	unsigned index, bits;
+
+	if (find_word(target, &index) != 0)
+		return 1;
+	memcpy(&bits, target->data, sizeof(bits));
+	bits |= 1U << index;
+	memcpy(target->data, &bits, sizeof(bits));
+	return 0;
 }
 
 static int
@@ -271,6 +297,7 @@ conf_value_set(struct conf_load *load, const struct conf_option *option,
 	case CONF_MOMENT: return set_moment(&target);
 	case CONF_BOOL: return set_bool(&target);
 	case CONF_WORD: return set_word(&target);
+	case CONF_WORDS: return add_word(&target);
 	case CONF_DSN: return set_dsn(&target);
 	case CONF_URL: return set_url(&target);
 	case CONF_ROUTE: return set_route(&target);

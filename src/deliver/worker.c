@@ -29,6 +29,7 @@
  */
 #include <assert.h>
 #include <errno.h>
+#include <inttypes.h>
 #include <poll.h>
 #include <stdio.h>
 #include <sys/resource.h>
@@ -97,6 +98,23 @@ hold_back(const struct pn_attempt *attempt)
 }
 
 static void
+log_attempt(const struct pn_attempt *attempt)
+{
+	const struct pn_client_request *request = &attempt->request;
+	const struct pn_log_about about = {
+		.tenant = attempt->tenant,
+		.subject = attempt->endpoint->conf->name,
+	};
+
+	pn_log(PN_LOG_DEBUG, &about,
+	    "attempt %d to push event \"%s\": status %d after %" PRId64
+	    " us%s%s",
+	    attempt->attempt, attempt->event_id, request->status,
+	    request->elapsed_us, attempt->error[0] == '\0' ? "" : ": ",
+	    attempt->error);
+}
+
+static void
 collect(struct pn_deliver *d)
 {
 	struct pn_attempts finished;
@@ -121,6 +139,7 @@ collect(struct pn_deliver *d)
 			attempt->endpoint->gone = true;
 		if (attempt->request.host_fault)
 			hold_back(attempt);
+		log_attempt(attempt);
 		tell_breaker(attempt, verdict);
 		pn_attempts_add(&d->pending, attempt);
 	}

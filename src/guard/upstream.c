@@ -19,6 +19,7 @@
  * here with its key held, oldest first, and its lease is renewed.
  */
 #include <assert.h>
+#include <inttypes.h>
 #include <stdio.h>
 
 #include "paynotify/limits.h"
@@ -263,6 +264,12 @@ tell(const struct pn_flight *f)
 	char text[2 * PN_REASON_BYTES_MAX];
 
 	pn_series_add(f->route->series.upstream, works[f->work], 1);
+	if (pn_log_is_on(PN_LOG_DEBUG, PN_LOG_CATEGORY)) {
+		(void)snprintf(text, sizeof(text),
+		    "the upstream took %" PRId64 " us: status %d",
+		    f->request.elapsed_us, f->request.status);
+		pn_flight_log(f, PN_LOG_DEBUG, text);
+	}
 	if (f->work == PN_WORK_DONE)
 		return;
 	(void)snprintf(text, sizeof(text), "%s%s%.200s; %s", f->reason,

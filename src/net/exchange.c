@@ -28,9 +28,11 @@
 
 #include <assert.h>
 #include <errno.h>
+#include <inttypes.h>
 #include <stdlib.h>
 #include <sys/socket.h>
 
+#include "paynotify/log.h"
 #include "paynotify/moment.h"
 
 enum {
@@ -320,6 +322,9 @@ pn_client_exchange_end(struct pn_client_exchange *exchange, CURLcode code)
 	if (exchange->socket_errno != 0)
 		os_error = exchange->socket_errno;
 	pn_client_report(exchange, code, (int)os_error);
+	pn_log_debug("%s \"%s\": status %d after %" PRId64 " us%s%s",
+	    request->method, request->url, request->status, request->elapsed_us,
+	    request->error.text[0] == '\0' ? "" : ": ", request->error.text);
 	if (request->end == PN_CLIENT_ANSWERED ||
 	    request->end == PN_CLIENT_CUT) {
 		assert(exchange->sent);

@@ -375,6 +375,22 @@ settle_refused(struct pn_writer *writer)
 	return -ECONNRESET;
 }
 
+/* At debug only: what a committed batch was. */
+static void
+log_batch(const struct pn_batch *batch, int64_t began_us)
+{
+	size_t counts[PN_ELEMENT_UNKNOWN + 1] = { 0 };
+
+	for (size_t i = 0; !batch->quarantine && i < batch->element_count; i++)
+		counts[batch->verdicts[i]]++;
+	pn_log_debug("committed %zu notifications in %" PRId64 " us%s: "
+		     "%zu new, %zu duplicate, %zu conflict, %zu again",
+	    batch->count, pn_clock_monotonic_us() - began_us,
+	    batch->quarantine ? ", to quarantine" : "", counts[PN_ELEMENT_NEW],
+	    counts[PN_ELEMENT_DUPLICATE], counts[PN_ELEMENT_CONFLICT],
+	    counts[PN_ELEMENT_AGAIN]);
+}
+
 /* Sends the batch. > 0: refused, nobody is settled; else everybody is. */
 static int
 run(struct pn_writer *writer)
@@ -398,6 +414,8 @@ run(struct pn_writer *writer)
 	pn_series_observe(
 	    writer->store->commit_seconds, pn_clock_monotonic_us() - began_us);
 	pn_series_observe(writer->store->batch_size, (int64_t)batch->count);
+	if (pn_log_is_on(PN_LOG_DEBUG, PN_LOG_CATEGORY))
+		log_batch(batch, began_us);
 	writer->backoff.failures = 0;
 	pn_store_note_committed(writer->store);
 	if (!batch->quarantine)
@@ -447,7 +465,6 @@ pn_attempt(struct pn_writer *writer)
 	assert(batch->count > 0 && batch->count == writer->sent_count);
 	if (batch->members[0]->alone)
 		return isolate(writer);
-	pn_log_debug("commits a batch of %zu", batch->count);
 	r = run(writer);
 	if (r <= 0)
 		return r;

@@ -133,6 +133,7 @@ set_ready(struct pn_writer *writer)
 	pthread_cond_broadcast(&store->changed);
 	pthread_mutex_unlock(&store->lock);
 	pn_metric_add(PN_METRIC_DATABASE_UP, 1);
+	pn_log_debug("writer %u is connected", writer->number);
 	if (recovered)
 		pn_log_notice(
 		    "database is back: writer %u is connected", writer->number);
@@ -190,6 +191,8 @@ connect_writer(struct pn_writer *writer)
 	}
 	pn_conn_close(&writer->conn);
 	set_down(writer, health, &error);
+	pn_log_debug(
+	    "writer %u is not connected: %s", writer->number, error.text);
 	delay_us = health == PN_STORE_CONNECTING
 		       ? pn_backoff_next_us(&writer->backoff)
 		       : SCHEMA_CHECK_US;
@@ -201,6 +204,8 @@ static void
 disconnect(struct pn_writer *writer)
 {
 	set_down(writer, PN_STORE_CONNECTING, &writer->fault);
+	pn_log_debug(
+	    "writer %u connects anew: %s", writer->number, writer->fault.text);
 	pn_conn_close(&writer->conn);
 	pn_metric_add(PN_METRIC_RECONNECTS, 1);
 	(void)pn_stop_wait(
