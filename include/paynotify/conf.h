@@ -139,6 +139,7 @@ struct pn_conf_account {
 	union {
 		struct pn_conf_alipay alipay;
 		struct pn_conf_wechat wechat;
+		struct pn_conf_template template;
 	};
 };
 

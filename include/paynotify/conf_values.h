@@ -58,6 +58,12 @@ struct pn_conf_files {
 	size_t count;
 };
 
+/* [template TENANT]: see src/provider/README.md. */
+struct pn_conf_template {
+	struct pn_conf_strings merchant;  /* exactly 1 value */
+	struct pn_conf_files secret_file; /* exactly 1 file */
+};
+
 /* An address block: "10.0.0.0/8", "2400:b200::/32", "127.0.0.1". */
 struct pn_conf_cidr {
 	unsigned char address[16]; /* IPv4 mapped into ::ffff:0:0/96 */

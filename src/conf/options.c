@@ -56,6 +56,9 @@ static const struct conf_kind kinds[] = {
 	    .family = CONF_ACCOUNT,
 	    .reloadable = true,
 	    .check = conf_check_wechat },
+#ifdef PN_TEMPLATE_PROVIDER
+	{ .name = "template", .section = "template", .family = CONF_ACCOUNT },
+#endif
 	{ .name = "deliver",
 	    .section = "deliver",
 	    .family = CONF_ENDPOINT,
@@ -262,6 +265,18 @@ static const struct conf_option options[] = {
 	  SECOND_US, 36500 * DAY_US, NULL, "5m",
 	  "how far Wechatpay-Timestamp may be from now, both ways" },
 	ACCOUNT_OPTIONS("wechat"),
+
+#ifdef PN_TEMPLATE_PROVIDER
+	{ "template", "merchant", CONF_ID, CONF_REQUIRED,
+	  ACCOUNT(template.merchant),
+	  1, 1, NULL, NULL, "the merchant number" },
+	{ "template", "secret_file", CONF_SECRET_FILE, CONF_REQUIRED,
+	  ACCOUNT(template.secret_file),
+	  16, WEBHOOK_SECRET_BYTES_MAX, NULL, NULL,
+	  "a file with the secret that notifications are signed with" },
+	{ "template", "test", CONF_BOOL, 0, ACCOUNT(test),
+	  0, 1, NULL, "no", "a test account: trigger may sign for it" },
+#endif
 
 	{ "deliver", "url", CONF_URL, CONF_REQUIRED, DELIVER(url),
 	  1, PN_CONF_LINE_BYTES_MAX, NULL, NULL,

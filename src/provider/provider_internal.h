@@ -8,6 +8,7 @@
 #include "paynotify/provider.h"
 
 extern const struct pn_provider pn_provider_alipay;
+extern const struct pn_provider pn_provider_template;
 extern const struct pn_provider pn_provider_wechat;
 
 #endif

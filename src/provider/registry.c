@@ -16,6 +16,9 @@
 static const struct pn_provider *const providers[] = {
 	&pn_provider_alipay,
 	&pn_provider_wechat,
+#ifdef PN_TEMPLATE_PROVIDER
+	&pn_provider_template,
+#endif
 };
 
 static const char *const verdict_names[] = {
