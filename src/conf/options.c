@@ -57,7 +57,10 @@ static const struct conf_kind kinds[] = {
 	    .reloadable = true,
 	    .check = conf_check_wechat },
 #ifdef PN_TEMPLATE_PROVIDER
-	{ .name = "template", .section = "template", .family = CONF_ACCOUNT },
+	{ .name = "template",
+	    .section = "template",
+	    .family = CONF_ACCOUNT,
+	    .reloadable = true },
 #endif
 	{ .name = "deliver",
 	    .section = "deliver",

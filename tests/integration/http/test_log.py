@@ -4,6 +4,7 @@ import http.server
 import json
 import os
 import re
+import signal
 import subprocess
 import threading
 
@@ -179,6 +180,26 @@ class Flood(Case):
         line = re.compile(r"^time=\S+ level=debug category=(\w+) ", re.MULTILINE)
         eventually(lambda: "committed 1 notifications" in self.daemon.log(), "debug")
         self.assertEqual(set(line.findall(self.daemon.log())), {"store"})
+
+    def test_log__a_reload_switches_it(self):
+        """A fault that shows now is gone by the restart that lets it be seen."""
+        daemon = self.start().ready()
+        self.expect(daemon.ask(ALIPAY, *self.signer.alipay("RL1")), 200)
+        self.assertNotIn("category=ingest", daemon.log())
+        with open(daemon.conf) as f:
+            text = f.read()
+        with open(daemon.conf, "w") as f:
+            f.write(text.replace("debug = store",
+                                 "level = err\nformat = json\ndebug = ingest"))
+        daemon.process.send_signal(signal.SIGHUP)
+
+        def answers():
+            self.expect(daemon.ask(ALIPAY, *self.signer.alipay("RL1")), 200)
+            return '"category":"ingest"' in daemon.log()
+        eventually(answers, "a line of ingest")
+        after = daemon.log().split('"category":"ingest"', 1)[1]
+        self.assertNotIn("committed 1 notifications", after)
+        self.assertEqual(daemon.stop(), 0)
 
     def test_log__unknown_words_are_refused_with_those_there_are(self):
         """A category is misspelt, and nobody notices until the lines are missed."""

@@ -101,7 +101,6 @@ test_conf__reads_every_kind_of_value(void **state)
 	assert_int_equal(conf->retention.key_hot_us, 345600000000);
 	assert_int_equal(conf->retention.receipts_us, 86400000000);
 	assert_int_equal(conf->retention.evidence_us, 315360000000000);
-	assert_int_equal(conf->log.level, PN_LOG_WARNING);
 	assert_int_equal(conf->log.debug, 0x140); /* store, http */
 }
 
@@ -198,7 +197,6 @@ test_conf__values_are_whole_and_in_range(void **state)
 		{ "[server]\nidle_timeout = 15\n", "is not a duration" },
 		{ "[server]\ncommit_timeout = 2m\n", "not within 1ms and 1m" },
 		{ "[retention]\nreceipts = 23h\n", "within 1d and 100y" },
-		{ "[log]\ndebug = shop\n", "is not base or codec or" },
 		{ "[retention]\nevidence = 101y\n", "within 1d and 100y" },
 		{ "[server]\nrate_limit = 20\n", "is not a rate" },
 		{ "[server]\nrate_limit = 0/s\n", "not within 1 and" },
