@@ -33,10 +33,6 @@ void pn_accounts_unref(struct pn_accounts *accounts);
 /* The keys of them all, for the store; in the accounts' memory. */
 const struct pn_store_key *
 pn_accounts_keys(const struct pn_accounts *accounts, size_t *ret_count);
-/* A line in the log for each certificate that ends within 30 days of now: to be
- * called once a day. Any thread. */
-void pn_accounts_warn_certificates(
-    const struct pn_accounts *accounts, int64_t now_us);
 
 /* -- the pipeline ---------------------------------------------------------- */
 
@@ -51,6 +47,10 @@ void pn_ingest_close(struct pn_ingest *ingest);
  * have a route end with those they have. Any thread. */
 void pn_ingest_exchange(struct pn_ingest *ingest, struct pn_accounts *accounts);
 void pn_ingest_set_store(struct pn_ingest *ingest, struct pn_store *store);
+/* A line in the log for each certificate of the accounts that are served which
+ * ends within 30 days of now: to be called once a day. Any thread. NULL is
+ * fine. */
+void pn_ingest_warn_certificates(struct pn_ingest *ingest, int64_t now_us);
 /* How an outcome is answered, for the receipts of what is refused: the table is
  * the http layer's. Before the first request. */
 void pn_ingest_set_statuses(

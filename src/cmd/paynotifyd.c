@@ -202,8 +202,8 @@ wait_for_stop(struct program *program, const sigset_t *signals)
 		program_reap(program);
 		if (number == SIGHUP ||
 		    pn_clock_monotonic_us() >= remind_at_us) {
-			pn_accounts_warn_certificates(
-			    program->accounts, pn_clock_realtime_us());
+			pn_ingest_warn_certificates(
+			    program->ingest, pn_clock_realtime_us());
 			remind_at_us = pn_clock_monotonic_us() + day_us;
 		}
 		pn_log_tell_held(false);

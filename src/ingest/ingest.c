@@ -67,6 +67,20 @@ pn_ingest_exchange(struct pn_ingest *ingest, struct pn_accounts *accounts)
 	pn_accounts_unref(old);
 }
 
+void
+pn_ingest_warn_certificates(struct pn_ingest *ingest, int64_t now_us)
+{
+	struct pn_accounts *accounts;
+
+	if (ingest == NULL)
+		return;
+	pthread_mutex_lock(&ingest->lock);
+	accounts = pn_accounts_ref(ingest->accounts);
+	pthread_mutex_unlock(&ingest->lock);
+	pn_accounts_warn_certificates(accounts, now_us);
+	pn_accounts_unref(accounts);
+}
+
 /* -- routing ----------------------------------------------------------------------- */
 
 const struct pn_route *

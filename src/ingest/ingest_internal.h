@@ -51,6 +51,9 @@ struct pn_ingest {
 
 /* -- sets of accounts (accounts.c) ---------------------------------------- */
 
+/* As pn_ingest_warn_certificates(). */
+void pn_accounts_warn_certificates(
+    const struct pn_accounts *accounts, int64_t now_us);
 /* As pn_ingest_route(), without a reference. */
 const struct pn_route *
 pn_accounts_route(const struct pn_accounts *accounts, struct pn_str path);
