@@ -60,7 +60,11 @@ static void
 free_all(struct pn_conf *conf)
 {
 	struct owner *owner = (struct owner *)conf;
+	const struct conf_kind *kind;
 
+	for (size_t i = 0; (kind = conf_kind_at(i)) != NULL; i++)
+		if (kind->family == CONF_SINGLE)
+			base_done(kind->section, conf);
 	for (size_t i = 0; i < conf->account_count; i++)
 		base_done(conf->accounts[i].provider, &conf->accounts[i]);
 	for (size_t i = 0; i < conf->deliver_count; i++)
