@@ -82,10 +82,14 @@ int pn_handoff_settle(struct pn_handoff *handoff,
     struct pn_delivery_result *results, size_t count, size_t *ret_lost,
     struct pn_error *ret_error) PN_MUSTCHECK;
 
-/* The endpoint answered 410: nothing is claimed for it until an operator
- * resumes it. */
+enum {
+	PN_HANDOFF_MOVED = 1, /* the endpoint has another URL by now */
+};
+/* The endpoint answered 410 at this URL: nothing is claimed for it until an
+ * operator resumes it. PN_HANDOFF_MOVED: nothing is changed. */
 int pn_handoff_disable(struct pn_handoff *handoff, const char *endpoint,
-    const char *reason, struct pn_error *ret_error) PN_MUSTCHECK;
+    const char *url, const char *reason,
+    struct pn_error *ret_error) PN_MUSTCHECK;
 
 enum {
 	PN_HANDOFF_NOTIFIED = 1, /* there are new events */

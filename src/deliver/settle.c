@@ -13,6 +13,13 @@
  * that failed goes to the end, and when its lease is over it is given up. The
  * event comes back by itself then, as after a crash.
  *
+ * A 410 disables the endpoint for all hosts, so it counts only if it came from
+ * the URL that the endpoint has in the database. After a reload the old
+ * deliverer's pushes end at the old URL, maybe with 410s because the application
+ * has moved: a deliverer that is closing disables nothing. A host that was not
+ * reloaded yet leaves the endpoint to the others for a while. Either way the
+ * event is retried; if the new URL answers 410 as well, that counts.
+ *
  * The log says what an operator must know and nothing about what went well.
  */
 #include <assert.h>
@@ -23,6 +30,8 @@
 
 enum { SETTLE_FAILURES_MAX = 5 };
 static const int64_t LOG_INTERVAL_US = 60 * PN_SECOND_US;
+/* An attempt each, while this host has a URL that the others have not. */
+static const int64_t MOVED_PAUSE_US = 30 * PN_SECOND_US;
 
 void
 pn_deliver_settle_drop(struct pn_attempt *attempt)
@@ -34,28 +43,48 @@ pn_deliver_settle_drop(struct pn_attempt *attempt)
 	pn_attempt_free(attempt);
 }
 
+static int
+disable(struct pn_deliver *d, struct pn_endpoint *e, struct pn_error *error)
+{
+	static const char reason[] = "it answered 410 (Gone)";
+	int r = pn_handoff_disable(
+	    d->handoff, e->conf->name, e->conf->url, reason, error);
+
+	if (r < 0)
+		return r;
+	if (r == PN_HANDOFF_MOVED) {
+		e->hold_us = pn_clock_monotonic_us() + MOVED_PAUSE_US;
+		pn_log_warning("endpoint \"%s\" answered 410 at a URL that it "
+			       "has no more, other hosts push to another: "
+			       "reload this one",
+		    e->conf->name);
+		return 0;
+	}
+	e->held = true;
+	pn_log_err("endpoint \"%s\" is disabled: %s: nothing is pushed to it "
+		   "until an operator resumes it",
+	    e->conf->name, reason);
+	return 0;
+}
+
 /* Before results are settled: else an event that is put back would be claimed
  * and sent once more. */
 static int
 disable_gone(struct pn_deliver *d, struct pn_error *error)
 {
-	static const char reason[] = "it answered 410 (Gone)";
 	struct pn_endpoint *e;
+	int64_t until_us;
 	int r;
 
 	for (size_t i = 0; i < d->endpoint_count; i++) {
 		e = &d->endpoints[i];
 		if (!e->gone)
 			continue;
-		r = pn_handoff_disable(
-		    d->handoff, e->conf->name, reason, error);
+		r = pn_deliver_is_closing(d, &until_us) ? 0
+							: disable(d, e, error);
 		if (r < 0)
 			return r;
 		e->gone = false;
-		e->held = true;
-		pn_log_err("endpoint \"%s\" is disabled: %s: nothing is pushed "
-			   "to it until an operator resumes it",
-		    e->conf->name, reason);
 	}
 	return 0;
 }

@@ -138,15 +138,18 @@ pn_handoff_put_endpoint(struct pn_handoff *handoff,
 
 int
 pn_handoff_disable(struct pn_handoff *handoff, const char *endpoint,
-    const char *reason, struct pn_error *ret_error)
+    const char *url, const char *reason, struct pn_error *ret_error)
 {
+	PN_CLEANUP(pn_result_freep) PGresult *result = NULL;
 	int r;
 
 	r = pn_conn_query(&handoff->conn, pn_sql_handoff_disable,
 	    &(struct pn_params){
-		.count = 2,
-		.values = (const char *const[]){ endpoint, reason },
+		.count = 3,
+		.values = (const char *const[]){ endpoint, url, reason },
 	    },
-	    NULL, ret_error);
-	return pn_handoff_fault(handoff, r, ret_error);
+	    &result, ret_error);
+	if (r != 0)
+		return pn_handoff_fault(handoff, r, ret_error);
+	return PQntuples(result) == 0 ? PN_HANDOFF_MOVED : 0;
 }

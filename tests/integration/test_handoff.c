@@ -262,8 +262,13 @@ test_handoff__is_held_while_paused_or_disabled(void **state)
 	handoff_take_some(f->handoff, "app", 1, &claims);
 	/* Nothing there is not the same as held. */
 	handoff_take_some(f->handoff, "app", 0, &claims);
-	assert_int_equal(
-	    pn_handoff_disable(f->handoff, "app", "it said 410", &error), 0);
+	assert_int_equal(pn_handoff_disable(f->handoff, "app",
+			     "https://old.example/", "it said 410", &error),
+	    PN_HANDOFF_MOVED);
+	handoff_take_some(f->handoff, "app", 0, &claims);
+	assert_int_equal(pn_handoff_disable(f->handoff, "app",
+			     endpoint_conf(NULL).url, "it said 410", &error),
+	    0);
 	assert_int_equal(
 	    handoff_take(f->handoff, "app", 9, &claims), PN_HANDOFF_HELD);
 	assert_int_equal(

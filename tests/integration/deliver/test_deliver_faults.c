@@ -330,6 +330,73 @@ test_push__gives_up_on_an_answer_before_its_lease_ends(void **state)
 	    1);
 }
 
+/* The endpoint is as it was, and one attempt was answered 410. */
+static void
+expect_not_disabled(struct push_fixture *f)
+{
+	assert_int_equal(
+	    db(f->db, "SELECT count(*) FROM paynotify.delivery_attempts WHERE "
+		      "status = 410"),
+	    1);
+	assert_int_equal(db(f->db, "SELECT count(*) FROM paynotify.consumers "
+				   "WHERE state = 'active'"),
+	    1);
+}
+
+/* If it failed: the old address of an endpoint that was just moved by a reload
+ * would disable it at its new one. */
+static void
+test_push__a_410_during_the_grace_disables_nothing(void **state)
+{
+	struct push_fixture *f = *state;
+
+	sink_answer(f->sink, 410, NULL);
+	sink_hold(f->sink, true);
+	push_open(f);
+	put_many(f, 0, 1);
+	sink_wait(f->sink, 1);
+	pn_deliver_stop(f->deliver, 15 * PN_SECOND_US);
+	sink_hold(f->sink, false);
+	push_close(f, 0);
+	expect_not_disabled(f);
+	f->endpoints[0].url = sink_url(f->other_sink);
+	push_open(f);
+	sink_wait(f->other_sink, 1);
+	db_wait(f->db, 0, APP_COUNT "AND state <> 'done'");
+}
+
+/* If it failed: a host that was not reloaded yet would disable what the others
+ * push to already, or use up the attempts of its events at the old address. */
+static void
+test_push__a_410_from_an_old_url_disables_nothing(void **state)
+{
+	struct push_fixture *f = *state;
+	struct pn_conf_deliver moved = f->endpoints[0];
+	struct pn_conf other = f->conf;
+	struct pn_deliver *second = NULL;
+	struct pn_error error = { { 0 } };
+
+	sink_answer(f->sink, 410, NULL);
+	sink_hold(f->sink, true);
+	push_open(f);
+	put_many(f, 0, 1);
+	sink_wait(f->sink, 1);
+	moved.url = sink_url(f->other_sink);
+	(void)db(f->db,
+	    "SELECT paynotify.put_endpoint('app', NULL, NULL, '%s')",
+	    moved.url);
+	sink_hold(f->sink, false);
+	db_wait(f->db, 1, APP_COUNT "AND state = 'retry' AND attempts = 1");
+	expect_not_disabled(f);
+	other.delivers = &moved;
+	assert_int_equal(
+	    pn_deliver_open(other.database.dsn, &other, &second, &error), 0);
+	sink_wait(f->other_sink, 1);
+	db_wait(f->db, 0, APP_COUNT "AND state <> 'done'");
+	pn_deliver_close(second, 15 * PN_SECOND_US);
+	assert_int_equal(sink_count(f->sink), 1);
+}
+
 /* If it failed: an endpoint whose name an application has would take that
  * application's events, or keep the other endpoints from theirs. */
 static void
@@ -369,6 +436,8 @@ main(void)
 		TEST(test_push__an_endpoint_that_fails_is_tried_with_one),
 		TEST(test_push__an_endpoint_that_is_away_gets_its_events_later),
 		TEST(test_push__gives_up_on_an_answer_before_its_lease_ends),
+		TEST(test_push__a_410_during_the_grace_disables_nothing),
+		TEST(test_push__a_410_from_an_old_url_disables_nothing),
 		TEST(test_push__leaves_a_consumer_that_pulls_alone),
 	};
 
