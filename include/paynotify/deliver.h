@@ -26,6 +26,10 @@ struct pn_deliver;
  * them at once are as safe as two hosts: an event is leased to one. */
 int pn_deliver_open(const char *dsn, struct pn_conf *conf,
     struct pn_deliver **ret_deliver, struct pn_error *ret_error) PN_MUSTCHECK;
+/* Writes URLs and filters to the database once more: another one, of an older
+ * configuration, may have written its own over them until it was over. Never
+ * waits. Not after a stop, from the thread that stops it. NULL is fine. */
+void pn_deliver_register_again(struct pn_deliver *deliver);
 /* Stops claiming, and returns: by itself it lets what is in flight end, for at
  * most grace_us, hands back what was not sent, settles, and ends its threads.
  * Once, from the thread that closes it. NULL is fine. */

@@ -14,7 +14,9 @@
  *
  * An old deliverer claims nothing more and ends by itself, as at a stop: what is
  * in flight gets its grace, signed with the secrets it was sent with. Meanwhile
- * there are two, which is as safe as two hosts. It is closed here when it is over.
+ * there are two, which is as safe as two hosts. It is closed here when it is over,
+ * and the new one then says its URLs and filters once more: a statement of the old
+ * one that was under way may have come last.
  * Each has a connection and threads; so only a few may be ending, and who reloads
  * other endpoints still faster is refused.
  *
@@ -188,5 +190,7 @@ program_reap(struct program *program)
 			pn_deliver_close(program->ending[i], 0);
 		else
 			program->ending[kept++] = program->ending[i];
+	if (kept < program->ending_count)
+		pn_deliver_register_again(program->deliver);
 	program->ending_count = kept;
 }

@@ -33,21 +33,26 @@
 
 static const int64_t SETTLE_US = PN_SECOND_US;
 
+static void
+wake(struct pn_deliver *deliver)
+{
+	uint64_t one = 1;
+	ssize_t n = write(deliver->wake_fd, &one, sizeof(one));
+
+	assert(n == sizeof(one)); /* the counter cannot be full */
+}
+
 void
 pn_deliver_finished(struct pn_deliver *deliver, struct pn_attempt *attempt)
 {
-	uint64_t one = 1;
 	bool was_empty;
-	ssize_t n;
 
 	pthread_mutex_lock(&deliver->lock);
 	was_empty = deliver->finished.first == NULL;
 	pn_attempts_add(&deliver->finished, attempt);
 	pthread_mutex_unlock(&deliver->lock);
-	if (!was_empty)
-		return;
-	n = write(deliver->wake_fd, &one, sizeof(one));
-	assert(n == sizeof(one)); /* the counter cannot be full */
+	if (was_empty)
+		wake(deliver);
 }
 
 bool
@@ -189,12 +194,21 @@ pn_deliver_open(const char *dsn, struct pn_conf *conf,
 }
 
 void
+pn_deliver_register_again(struct pn_deliver *deliver)
+{
+	if (deliver == NULL)
+		return;
+	pthread_mutex_lock(&deliver->lock);
+	deliver->register_again = true;
+	pthread_mutex_unlock(&deliver->lock);
+	wake(deliver);
+}
+
+void
 pn_deliver_stop(struct pn_deliver *deliver, int64_t grace_us)
 {
 	struct itimerspec at = { .it_value.tv_nsec = 0 };
 	int64_t until_us = pn_clock_monotonic_us() + grace_us;
-	uint64_t one = 1;
-	ssize_t n;
 	int r;
 
 	if (deliver == NULL)
@@ -209,8 +223,7 @@ pn_deliver_stop(struct pn_deliver *deliver, int64_t grace_us)
 	at.it_value.tv_nsec = (until_us + SETTLE_US) % PN_SECOND_US * 1000;
 	r = timerfd_settime(deliver->abort_fd, TFD_TIMER_ABSTIME, &at, NULL);
 	assert(r == 0);
-	n = write(deliver->wake_fd, &one, sizeof(one));
-	assert(n == sizeof(one));
+	wake(deliver);
 }
 
 bool

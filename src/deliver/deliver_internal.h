@@ -143,7 +143,8 @@ struct pn_deliver {
 
 	pthread_mutex_t lock; /* never held during a system call */
 	struct pn_attempts finished;
-	bool closing, over;       /* over: the worker has ended */
+	bool closing, over; /* over: the worker has ended */
+	bool register_again;
 	int64_t closing_until_us; /* monotonic */
 
 	/* The worker's own. */

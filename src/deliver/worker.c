@@ -250,15 +250,18 @@ register_endpoint(struct pn_deliver *d, struct pn_endpoint *e, int64_t now_us,
 	return 0;
 }
 
+/* None any more once it is closing: its configuration is an old one. */
 static int
 claim_all(struct pn_deliver *d, struct pn_error *error)
 {
 	struct pn_endpoint *e;
-	int64_t now_us;
+	int64_t now_us, until_us;
 	int r = 0;
 
 	d->turn++;
 	for (size_t i = 0; i < d->endpoint_count && r == 0; i++) {
+		if (pn_deliver_is_closing(d, &until_us))
+			break;
 		e = &d->endpoints[(d->turn + i) % d->endpoint_count];
 		now_us = pn_clock_monotonic_us();
 		if (pn_endpoint_due_us(e) > now_us)
@@ -272,6 +275,21 @@ claim_all(struct pn_deliver *d, struct pn_error *error)
 }
 
 /* -- the connection --------------------------------------------------------- */
+
+static void
+register_again(struct pn_deliver *d)
+{
+	bool wanted;
+
+	pthread_mutex_lock(&d->lock);
+	wanted = d->register_again;
+	d->register_again = false;
+	pthread_mutex_unlock(&d->lock);
+	for (size_t i = 0; wanted && i < d->endpoint_count; i++) {
+		d->endpoints[i].registered = false;
+		d->endpoints[i].next_us = 0;
+	}
+}
 
 static int
 connect_database(struct pn_deliver *d, struct pn_error *error)
@@ -320,7 +338,6 @@ static void
 work(struct pn_deliver *d)
 {
 	struct pn_error error = { { 0 } };
-	int64_t until_us;
 	int r = 0;
 
 	if (d->handoff == NULL) {
@@ -330,7 +347,8 @@ work(struct pn_deliver *d)
 	}
 	if (r == 0)
 		r = pn_deliver_settle(d, &error);
-	if (r == 0 && !pn_deliver_is_closing(d, &until_us))
+	register_again(d);
+	if (r == 0)
 		r = claim_all(d, &error);
 	if (r == 0)
 		connection_works(d);

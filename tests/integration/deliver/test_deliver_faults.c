@@ -397,6 +397,29 @@ test_push__a_410_from_an_old_url_disables_nothing(void **state)
 	assert_int_equal(sink_count(f->sink), 1);
 }
 
+/* If it failed: an old deliverer that has just connected would leave its URL and
+ * filter behind when it ends. */
+static void
+test_push__registers_again(void **state)
+{
+	static const char as_configured[] =
+	    "SELECT count(*) FROM paynotify.endpoints e JOIN "
+	    "paynotify.consumers c ON c.id = e.consumer_id WHERE "
+	    "e.url <> 'http://old/' AND c.types IS NULL";
+	struct push_fixture *f = *state;
+
+	push_open(f);
+	db_wait(f->db, 1, as_configured);
+	(void)db(f->db,
+	    "SELECT paynotify.put_endpoint('app', NULL, '{refund.*}', "
+	    "'http://old/')");
+	assert_int_equal(db(f->db, as_configured), 0);
+	pn_deliver_register_again(f->deliver);
+	db_wait(f->db, 1, as_configured);
+	put_many(f, 0, 1);
+	sink_wait(f->sink, 1);
+}
+
 /* If it failed: an endpoint whose name an application has would take that
  * application's events, or keep the other endpoints from theirs. */
 static void
@@ -438,6 +461,7 @@ main(void)
 		TEST(test_push__gives_up_on_an_answer_before_its_lease_ends),
 		TEST(test_push__a_410_during_the_grace_disables_nothing),
 		TEST(test_push__a_410_from_an_old_url_disables_nothing),
+		TEST(test_push__registers_again),
 		TEST(test_push__leaves_a_consumer_that_pulls_alone),
 	};
 
