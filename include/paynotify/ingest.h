@@ -30,6 +30,9 @@ int pn_accounts_open(struct pn_conf *conf, struct pn_accounts **ret_accounts,
 struct pn_accounts *pn_accounts_ref(struct pn_accounts *accounts);
 /* The last one closes them. NULL is fine. */
 void pn_accounts_unref(struct pn_accounts *accounts);
+/* Whether the caller's reference is the only one: it stays so for accounts that
+ * no pipeline serves. */
+bool pn_accounts_is_last(const struct pn_accounts *accounts);
 /* The keys of them all, for the store; in the accounts' memory. */
 const struct pn_store_key *
 pn_accounts_keys(const struct pn_accounts *accounts, size_t *ret_count);
@@ -44,8 +47,11 @@ int pn_ingest_open(struct pn_accounts *accounts, struct pn_ingest **ret_ingest,
 /* Routes that are held outlive it. NULL is fine. */
 void pn_ingest_close(struct pn_ingest *ingest);
 /* Serves other accounts from now on (with a reference of its own); requests that
- * have a route end with those they have. Any thread. */
-void pn_ingest_exchange(struct pn_ingest *ingest, struct pn_accounts *accounts);
+ * have a route end with those they have. Returns the old ones with the reference
+ * to them, which the caller had better keep until it is the last: else a thread
+ * that answers requests closes them. Any thread. */
+struct pn_accounts *pn_ingest_exchange(
+    struct pn_ingest *ingest, struct pn_accounts *accounts) PN_MUSTCHECK;
 void pn_ingest_set_store(struct pn_ingest *ingest, struct pn_store *store);
 /* A line in the log for each certificate of the accounts that are served which
  * ends within 30 days of now: to be called once a day. Any thread. NULL is

@@ -175,7 +175,8 @@ idle_us(const struct program *program, int64_t feed_at_us, int64_t remind_at_us)
 	int64_t next_us = feed_at_us < remind_at_us ? feed_at_us : remind_at_us;
 	int64_t us = next_us - pn_clock_monotonic_us();
 
-	if (program->ending_count > 0 && us > PN_SECOND_US)
+	if (program->ending_count + program->old_accounts_count > 0 &&
+	    us > PN_SECOND_US)
 		return PN_SECOND_US; /* to look whether they have ended */
 	if (us > tell_held_us)
 		return tell_held_us;

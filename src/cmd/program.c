@@ -206,6 +206,8 @@ program_close(struct program *program)
 	if (program->store != NULL)
 		pn_store_close(program->store, commit_us);
 	pn_ingest_close(program->ingest);
+	for (size_t i = 0; i < program->old_accounts_count; i++)
+		pn_accounts_unref(program->old_accounts[i]);
 	pn_accounts_unref(program->accounts);
 	pn_conf_unref(program->current);
 	pn_conf_unref(program->conf);

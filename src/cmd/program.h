@@ -23,7 +23,10 @@ enum role {
 	ROLE_ALL = ROLE_RECEIVE | ROLE_DELIVER,
 };
 
-enum { PROGRAM_ENDING_MAX = 8 }; /* deliverers of configurations that were */
+enum {
+	PROGRAM_ENDING_MAX = 8, /* deliverers of configurations that were */
+	PROGRAM_OLD_ACCOUNTS_MAX = 8,
+};
 
 /* What is open, in order. */
 struct program {
@@ -42,6 +45,9 @@ struct program {
 	struct pn_deliver *deliver;
 	struct pn_deliver *ending[PROGRAM_ENDING_MAX]; /* stopped */
 	size_t ending_count;
+	/* Requests under way may have them still. */
+	struct pn_accounts *old_accounts[PROGRAM_OLD_ACCOUNTS_MAX];
+	size_t old_accounts_count;
 };
 
 /* Opens what the role takes, in order. On failure close_program() closes what
@@ -65,7 +71,7 @@ int64_t program_push_grace_us(const struct pn_conf *conf);
 
 /* reload.c: all or nothing; says in the log what came of it. */
 void program_reload(struct program *program);
-/* Closes deliverers that have ended. */
+/* Closes deliverers that have ended, and accounts that no request has any more. */
 void program_reap(struct program *program);
 
 #endif

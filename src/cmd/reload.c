@@ -8,7 +8,8 @@
  *
  * All that can fail comes first, on the new configuration and beside the old one;
  * what comes then cannot. A request under way ends with the accounts it was routed
- * by (ingest/ingest.c). The store knows the new keys before anything can be
+ * by (ingest/ingest.c), which are closed here when the last has: it takes too long
+ * for a thread that answers. The store knows the new keys before anything can be
  * verified with them (store/keys.c). If nothing of the endpoints differs their
  * deliverer stays: its breakers and connections know more than a new one's.
  *
@@ -30,6 +31,7 @@
 #include <assert.h>
 #include <errno.h>
 #include <stdio.h>
+#include <string.h>
 
 #include "paynotify/conf_change.h"
 #include "paynotify/log.h"
@@ -83,12 +85,29 @@ open_deliver(
 	    program->conf->database.dsn, next->conf, &next->deliver, ret_error);
 }
 
+/* Of more than a few sets at once the oldest is left to its last request: that
+ * one is late, but no request can keep any number of sets. */
+static void
+keep_old(struct program *program, struct pn_accounts *accounts)
+{
+	struct pn_accounts **old = program->old_accounts;
+
+	if (program->old_accounts_count == PROGRAM_OLD_ACCOUNTS_MAX) {
+		pn_accounts_unref(old[0]);
+		program->old_accounts_count--;
+		memmove(
+		    old, old + 1, program->old_accounts_count * sizeof(*old));
+	}
+	old[program->old_accounts_count++] = accounts;
+}
+
 /* Cannot fail. */
 static void
 apply(struct program *program, struct next *next)
 {
 	if (program->ingest != NULL)
-		pn_ingest_exchange(program->ingest, next->accounts);
+		keep_old(program,
+		    pn_ingest_exchange(program->ingest, next->accounts));
 	if (next->other_endpoints) {
 		pn_deliver_stop(
 		    program->deliver, program_push_grace_us(program->current));
@@ -180,6 +199,20 @@ program_reload(struct program *program)
 	pn_conf_unref(next.conf);
 }
 
+static void
+reap_accounts(struct program *program)
+{
+	size_t kept = 0;
+
+	for (size_t i = 0; i < program->old_accounts_count; i++)
+		if (pn_accounts_is_last(program->old_accounts[i]))
+			pn_accounts_unref(program->old_accounts[i]);
+		else
+			program->old_accounts[kept++] =
+			    program->old_accounts[i];
+	program->old_accounts_count = kept;
+}
+
 void
 program_reap(struct program *program)
 {
@@ -193,4 +226,5 @@ program_reap(struct program *program)
 	if (kept < program->ending_count)
 		pn_deliver_register_again(program->deliver);
 	program->ending_count = kept;
+	reap_accounts(program);
 }

@@ -16,7 +16,9 @@
  * A set is immutable, but for each account's allowance of unverified requests,
  * which is one atomic: any thread may route. It is counted, because a reload puts
  * another in its place while requests are under way: each of them keeps the set
- * it was routed by, to its end, and the last one closes the keys.
+ * it was routed by, to its end. Closing a thousand accounts takes long, so it is
+ * not left to the thread that answers the last of them: whoever exchanges a set
+ * keeps a reference to the old one until it is the only one left.
  */
 #include "paynotify/ingest.h"
 
@@ -229,6 +231,13 @@ pn_accounts_unref(struct pn_accounts *accounts)
 	assert(before > 0);
 	if (before == 1)
 		free_accounts(accounts);
+}
+
+bool
+pn_accounts_is_last(const struct pn_accounts *accounts)
+{
+	return atomic_load_explicit(
+		   &accounts->references, memory_order_acquire) == 1;
 }
 
 /* -- routing ----------------------------------------------------------------------- */

@@ -6,7 +6,8 @@
  * the set that is current when its head is there, and holds a reference to that
  * set from then on: what verifies it, what renders its reply and what its receipt
  * says are of one configuration. The lock is held for no longer than it takes to
- * count one more: looking is done without it, and so is closing an old set.
+ * count one more: looking is done without it. Closing an old set is left to who
+ * has exchanged it.
  */
 #include "paynotify/ingest.h"
 
@@ -54,7 +55,7 @@ pn_ingest_set_statuses(
 	ingest->status_of = status_of;
 }
 
-void
+struct pn_accounts *
 pn_ingest_exchange(struct pn_ingest *ingest, struct pn_accounts *accounts)
 {
 	struct pn_accounts *old;
@@ -64,7 +65,7 @@ pn_ingest_exchange(struct pn_ingest *ingest, struct pn_accounts *accounts)
 	old = ingest->accounts;
 	ingest->accounts = accounts;
 	pthread_mutex_unlock(&ingest->lock);
-	pn_accounts_unref(old);
+	return old;
 }
 
 void

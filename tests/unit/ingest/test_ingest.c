@@ -45,20 +45,21 @@ test_ingest__routes_match_byte_for_byte(void **state)
 	assert_non_null(w->job.route);
 }
 
-/* A reload closes the keys that a request is being verified with, or keeps them
- * for ever; or an account that was taken out is still served. */
+/* A reload closes the keys that a request is being verified with, or has the
+ * request close them, which may take long, or keeps them for ever; or an account that was taken out is still served. */
 static void
 test_ingest__an_exchange_leaves_requests_their_account(void **state)
 {
 	struct world *w = *state;
-	struct pn_accounts *others = NULL;
+	struct pn_accounts *others = NULL, *old;
 	const struct pn_route *route;
 	int before = fake_open_accounts;
 
 	w->next_conf.accounts = w->accounts + 2;
 	w->next_conf.account_count = 1;
 	assert_int_equal(pn_accounts_open(&w->next_conf, &others, NULL), 0);
-	pn_ingest_exchange(w->ingest, others);
+	old = pn_ingest_exchange(w->ingest, others);
+	assert_ptr_equal(old, w->open);
 	pn_accounts_unref(others);
 	pn_accounts_unref(w->open);
 	w->open = NULL;
@@ -72,9 +73,12 @@ test_ingest__an_exchange_leaves_requests_their_account(void **state)
 	pn_ingest_submit(w->ingest, &w->job);
 	store_says(PN_STORE_RECORDED);
 	expect(w, PN_OUTCOME_SUCCESS);
-	assert_int_equal(fake_open_accounts, before + 1);
+	assert_false(pn_accounts_is_last(old));
 	pn_route_unref(w->job.route);
 	w->job.route = NULL;
+	assert_int_equal(fake_open_accounts, before + 1);
+	assert_true(pn_accounts_is_last(old));
+	pn_accounts_unref(old);
 	assert_int_equal(fake_open_accounts, 1);
 }
 
