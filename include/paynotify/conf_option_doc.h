@@ -9,6 +9,8 @@
 #include <stdbool.h>
 #include <stddef.h>
 
+#include "paynotify/str.h"
+
 struct pn_conf_option_doc {
 	const char *section; /* "server", "alipay", "guard NAME", ... */
 	const char *key;
@@ -22,5 +24,10 @@ struct pn_conf_option_doc {
 };
 size_t pn_conf_option_count(void);
 struct pn_conf_option_doc pn_conf_option_doc(size_t index);
+
+/* Whether the value of an option of type "secret file", in the configuration's
+ * file `file`, may be shown: it names a file that there is, or one in a folder
+ * that there is. What does not may be the secret itself. */
+bool pn_conf_names_file(const char *file, struct pn_str value);
 
 #endif

@@ -5,7 +5,8 @@
  * line is shown only if its option is one there is; of a connection string and a
  * URL only what cannot hold a credential; comments and what is no option are
  * left out, since people write passwords there. Secrets proper are in files,
- * of which there is the name.
+ * of which there is the name; what stands in its place and names no file is
+ * taken for the secret.
  *
  * The filter takes out every secret that was read, wherever it stands, and then
  * by form: credentials in URLs, signing secrets, bearer tokens, PEM blocks of
@@ -35,6 +36,20 @@ is_option(struct pn_str key)
 	for (size_t i = 0; i < pn_conf_option_count(); i++)
 		if (pn_str_is(key, pn_conf_option_doc(i).key))
 			return true;
+	return false;
+}
+
+/* Of any section: the option may stand in the wrong one. */
+static bool
+is_secret_file(struct pn_str key)
+{
+	for (size_t i = 0; i < pn_conf_option_count(); i++) {
+		struct pn_conf_option_doc doc = pn_conf_option_doc(i);
+
+		if (pn_str_is(key, doc.key) &&
+		    strcmp(doc.type, "secret file") == 0)
+			return true;
+	}
 	return false;
 }
 
@@ -126,8 +141,10 @@ is_url(struct pn_str key)
 	       pn_str_is(key, "forward");
 }
 
+/* path: of the file that the line is in. */
 static void
-add_option_line(struct bundle *bundle, struct pn_str line, struct pn_buf *out)
+add_option_line(struct bundle *bundle, const char *path, struct pn_str line,
+    struct pn_buf *out)
 {
 	struct pn_str value = line, key = pn_str_split(&value, '=');
 	ptrdiff_t comment;
@@ -157,6 +174,9 @@ add_option_line(struct bundle *bundle, struct pn_str line, struct pn_buf *out)
 		pn_buf_add_str(out, pn_buf_str(&shown));
 	} else if (is_url(key)) {
 		add_url(out, value);
+	} else if (is_secret_file(key) && !pn_conf_names_file(path, value)) {
+		add_secret(bundle, value);
+		pn_buf_add_text(out, MASKED ": there is no such file");
 	} else {
 		ctl_add_clean(out, value);
 	}
@@ -196,7 +216,7 @@ add_config_file(struct bundle *bundle, const char *path,
 			pn_buf_add_char(out, '\n');
 			continue;
 		}
-		add_option_line(bundle, line, out);
+		add_option_line(bundle, path, line, out);
 		if (pn_str_is(key, "include") && value.len > 0) {
 			pn_buf_add_str(includes, pn_str_trim(value));
 			pn_buf_add_char(includes, '\0');

@@ -19,9 +19,12 @@
 #include <fcntl.h>
 #include <glob.h>
 #include <limits.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <sys/stat.h>
 #include <unistd.h>
+
+#include "paynotify/conf_option_doc.h"
 
 enum {
 	GROUPS_MAX = 256, /* of the process; more are not ours */
@@ -219,6 +222,37 @@ conf_path_resolve(
 		return NULL;
 	}
 	return (char *)(uintptr_t)whole.data;
+}
+
+/* The first folder of the name is enough: the rest may be misspelt. A "/" alone
+ * proves nothing, since base64 has it too. */
+bool
+pn_conf_names_file(const char *file, struct pn_str value)
+{
+	const size_t reference_len = sizeof(credentials_reference) - 1;
+	struct pn_str folder = folder_of(file);
+	struct stat status;
+	char path[PATH_MAX], *slash;
+	int n;
+
+	if (value.len == 0)
+		return true;
+	if (pn_str_starts(value, credentials_reference))
+		return value.len > reference_len &&
+		       value.data[reference_len] == '/';
+	if (value.data[0] == '/')
+		folder.len = 0;
+	n = snprintf(path, sizeof(path), PN_STR_FMT PN_STR_FMT,
+	    PN_STR_ARG(folder), PN_STR_ARG(value));
+	if (n < 0 || (size_t)n >= sizeof(path))
+		return false;
+	if (lstat(path, &status) == 0)
+		return true;
+	slash = strchr(path + folder.len + 1, '/');
+	if (slash == NULL)
+		return false;
+	*slash = '\0';
+	return stat(path, &status) == 0 && S_ISDIR(status.st_mode);
 }
 
 /* The folder that a pattern's files are in must be safe too: who can write it

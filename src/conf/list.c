@@ -324,6 +324,15 @@ file_add(const struct list *list, struct pn_conf_files *files)
 		list->load->memory_out = true;
 		return 1;
 	}
+	if (r < 0 && secret &&
+	    !pn_conf_names_file(list->place.file, list->text)) {
+		conf_fail(list->load, list->place,
+		    "%s: there is no such file; the name of a file belongs "
+		    "here. What stands here is not repeated, since it may be "
+		    "the secret itself",
+		    list->option->key);
+		return 1;
+	}
 	if (r < 0) {
 		conf_fail(list->load, list->place, "%s: \"%s\": %s",
 		    list->option->key, file.path, error.text);

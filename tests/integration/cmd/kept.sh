@@ -301,6 +301,14 @@ test_kept__a_bundle_is_made_when_things_are_broken() {
     holds config-check.txt 'bad\.conf:[0-9]+: '; holds config.txt '^\(masked\): not an option$'
     holds stats.json '^not available: .*bad\.conf'
     grep -rqiE 'geheim' "$work/bundle" && wrong 'a password'
+    # a secret where the name of its file belongs: as good as told, unless masked
+    make_conf "$work/typed.conf" '[admin]' 'listen = 127.0.0.1:1' 'token_file = 9f86d081884c7d65-geheim' \
+        '[wechat typed]' 'mchid = 1900000009' 'api_v3_key_file = Th1sIsGeheim0000000000000000' 'test = yes' \
+        'test_private_key = MIIEvQIBADANBgkq/hkiG9w0BAgeheim/x='
+    bundle "$work/typed.conf"
+    holds config.txt '^test_private_key = \(masked\): there is no such file$'
+    holds config.txt '^api_v2_key_file = keys/v2\.key$'; holds config-check.txt 'typed\.conf:3: token_file: there is no such file'
+    grep -rqiE 'geheim' "$work/bundle" && wrong 'a secret that was typed'
     bundle "$work/none.conf"; holds config.txt 'cannot be read'; holds config-check.txt 'none\.conf'
 }
 

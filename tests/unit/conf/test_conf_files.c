@@ -244,6 +244,41 @@ test_conf_files__include_folder_is_closed_to_others(void **state)
 	folder_refuse(folder, "include =\n", "include names no file");
 }
 
+/* Who types the secret in place of its file's name must not find it in the
+ * journal; a name that is only misspelt is told. */
+static void
+test_conf_files__a_secret_in_place_of_a_name_is_not_told(void **state)
+{
+	static const char *const secrets[] = {
+		"Th1sIsTheSecretOfThirtyTwoBytes0",
+		"9f86d081884c7d659a2feaa0c55ad015",
+		"MIIEvQIBADANBgkqhkiG9w0BAQ/FAASCBKcwggSj/AgEAAoIBAQC7",
+		"/IEvQIBADANBgkqhkiG9w0BAQEFAASCBKcwggSj",
+		"/IEvQIBADANBgkqhkiG9w0BA/EFAASCBKcwggSj=",
+	};
+	static const char *const names[] = { "/etc/missing.key", "./missing",
+		"keys/missing.key" };
+	char text[512];
+
+	folder_make(*state, "keys", 0700);
+	for (size_t i = 0; i < PN_COUNT(secrets); i++) {
+		(void)snprintf(text, sizeof(text),
+		    "[admin]\nlisten = 127.0.0.1:1\ntoken_file = %s\n",
+		    secrets[i]);
+		folder_refuse(*state, text,
+		    "main.conf:3: token_file: there "
+		    "is no such file; the name of");
+		assert_null(
+		    strstr(((struct folder *)*state)->error.text, secrets[i]));
+	}
+	for (size_t i = 0; i < PN_COUNT(names); i++) {
+		(void)snprintf(text, sizeof(text),
+		    "[admin]\nlisten = 127.0.0.1:1\ntoken_file = %s\n",
+		    names[i]);
+		folder_refuse(*state, text, names[i]);
+	}
+}
+
 #define TEST(name) \
 	cmocka_unit_test_setup_teardown(name, folder_setup, folder_teardown)
 
@@ -256,6 +291,7 @@ main(void)
 		TEST(test_conf_files__nothing_is_writable_by_others),
 		TEST(test_conf_files__keys_of_wechat_have_32_bytes),
 		TEST(test_conf_files__unreadable_files_are_told),
+		TEST(test_conf_files__a_secret_in_place_of_a_name_is_not_told),
 		TEST(test_conf_files__repeated_keys_keep_label_and_place),
 		TEST(test_conf_files__credentials_of_systemd),
 		TEST(test_conf_files__include_reads_a_folder),
