@@ -86,13 +86,13 @@ find_scope(struct ctl *ctl, struct scopes *scopes)
 		    key, args->config);
 		return CTL_REFUSED;
 	}
-	r = ctl_usage(ctl->command,
+	ctl_complain(
 	    "%zu keys are called \"%s\": give --tenant and --route, one of "
 	    "these",
 	    scopes->count, key);
 	(void)fprintf(stderr, "%s%s", scopes->lines.data,
 	    scopes->count > CTL_SAME_KEY_MAX ? "  ...\n" : "");
-	return r;
+	return CTL_REFUSED;
 }
 
 /* -- the key as text --------------------------------------------------------- */

@@ -165,10 +165,10 @@ test_keys__5_one_key_is_shown_whole() {
 
 # The same key of two tenants is two payments: none of them is guessed.
 test_keys__6_of_several_one_must_be_named() {
-    ctl keys show held; exits 2; same "$out" ''
+    ctl keys show held; exits 1; same "$out" ''
     complains '3 keys are called "held": give --tenant and --route'
     complains '^  --tenant shop1 --route "POST /v1/charges"$'; complains '^  --tenant zeta --route "POST /v1/charges"$'
-    ctl keys show held --tenant shop1; exits 2; complains '2 keys are called "held"'
+    ctl keys show held --tenant shop1; exits 1; complains '2 keys are called "held"'
     ctl keys show held --tenant zeta --json; exits 0; silent; json '.[0].tenant == "zeta"'
     ctl keys show held --route "$refunds" --json; exits 0; silent; json '.[0].route == "POST /v1/refunds"'
     ctl keys show held --tenant shop2; exits 1; complains 'no key "held"'
@@ -290,7 +290,7 @@ test_keys__b_long_lists_are_whole() {
     same "$(jq -r 'select(.key == "one") | .tenant' <<<"$out" | sort -u | wc -l)" 601
     same "$(jq -c '[.tenant, .route, .key]' <<<"$out" | sort | uniq -d)" ''
     ctl keys list --limit 1100 --tenant many --route "$charges" --json; same "$(wc -l <<<"$out")" 1100
-    ctl keys show one; exits 2; complains '601 keys are called "one"'; same "$(grep -c -- '--tenant t' <<<"$err")" 64
+    ctl keys show one; exits 1; complains '601 keys are called "one"'; same "$(grep -c -- '--tenant t' <<<"$err")" 64
 }
 
 # shellcheck disable=SC2046 # in order: later ones use what earlier ones made
