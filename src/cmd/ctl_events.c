@@ -136,16 +136,18 @@ static int
 listing_flush(struct listing *listing)
 {
 	if (listing->json && listing->reversed && listing->lines > 0) {
+		PN_CLEANUP(pn_buf_done)
+		struct pn_buf ordered = pn_buf_init(CTL_OUTPUT_BYTES_MAX);
+
 		for (size_t i = listing->lines; i-- > 0;) {
 			size_t from = i == 0 ? 0 : listing->line_ends[i - 1];
 
-			(void)fwrite(listing->out.data + from, 1,
-			    listing->line_ends[i] - from, stdout);
+			pn_buf_add(&ordered, listing->out.data + from,
+			    listing->line_ends[i] - from);
 		}
 		listing->lines = 0;
 		pn_buf_reset(&listing->out);
-		(void)fflush(stdout);
-		return ferror(stdout) ? CTL_REFUSED : CTL_DONE;
+		return ctl_flush(&ordered);
 	}
 	if (listing->table != NULL)
 		ctl_table_print(

@@ -5,7 +5,8 @@
  *
  * A notification's fields are written by strangers: an order title may hold
  * escape sequences that would rewrite what the operator sees. Everything that is
- * printed for people passes ctl_add_clean(); JSON escapes by itself.
+ * printed for people passes ctl_add_clean(); JSON escapes what it must by
+ * itself, and the rest on its way out (ctl_flush).
  */
 #include "ctl.h"
 
@@ -79,11 +80,12 @@ decode(struct pn_str text, size_t *ret_used)
 	return c;
 }
 
-/* Marks that turn the direction of writing: a name could read as another. */
+/* Marks that turn the direction of writing: a name could read as another. And
+ * ends of a line that only some programs know. */
 static bool
-is_direction_mark(unsigned c)
+is_mark(unsigned c)
 {
-	return (c >= 0x202a && c <= 0x202e) || (c >= 0x2066 && c <= 0x2069) ||
+	return (c >= 0x2028 && c <= 0x202e) || (c >= 0x2066 && c <= 0x2069) ||
 	       c == 0x200e || c == 0x200f || c == 0x061c;
 }
 
@@ -106,11 +108,38 @@ ctl_add_clean(struct pn_buf *out, struct pn_str text)
 		}
 		if (c < 0x20 || (c >= 0x7f && c < 0xa0) || (!utf8 && c >= 0x80))
 			pn_buf_printf(out, "\\x%02x", c);
-		else if (is_direction_mark(c) || c == 0x2028 || c == 0x2029)
+		else if (is_mark(c))
 			pn_buf_printf(out, "\\u%04x", c);
 		else
 			pn_buf_add(out, text.data + i, used);
 	}
+}
+
+/* With one of these four bytes begin all characters that are escaped. */
+void
+ctl_add_json_clean(struct pn_buf *out, struct pn_str json)
+{
+	size_t plain = 0, used = 1;
+
+	for (size_t i = 0; i < json.len; i += used) {
+		unsigned char first = (unsigned char)json.data[i];
+		size_t bytes = first == 0xe2 ? 3 : first == 0x7f ? 1 : 2;
+		unsigned c;
+
+		used = 1;
+		if ((first != 0x7f && first != 0xc2 && first != 0xd8 &&
+			first != 0xe2) ||
+		    json.len - i < bytes)
+			continue;
+		c = decode(
+		    (struct pn_str){ json.data + i, json.len - i }, &used);
+		if (!(c >= 0x7f && c < 0xa0) && !is_mark(c))
+			continue;
+		pn_buf_add(out, json.data + plain, i - plain);
+		pn_buf_printf(out, "\\u%04x", c);
+		plain = i + used;
+	}
+	pn_buf_add(out, json.data + plain, json.len - plain);
 }
 
 /* Decimals of a currency: two but for these (ISO 4217). */
@@ -178,13 +207,17 @@ ctl_add_grouped(struct pn_buf *out, int64_t value)
 int
 ctl_flush(struct pn_buf *out)
 {
+	PN_CLEANUP(pn_buf_done)
+	struct pn_buf clean = pn_buf_init(2 * CTL_OUTPUT_BYTES_MAX);
 	int r = CTL_DONE;
 
-	if (pn_buf_failed(out)) {
+	if (out->len > 0)
+		ctl_add_json_clean(&clean, pn_buf_str(out));
+	if (pn_buf_failed(out) || pn_buf_failed(&clean)) {
 		ctl_complain("out of memory: ask for less with --limit");
 		r = CTL_REFUSED;
-	} else if (out->len > 0 &&
-		   (fwrite(out->data, 1, out->len, stdout) != out->len ||
+	} else if (clean.len > 0 &&
+		   (fwrite(clean.data, 1, clean.len, stdout) != clean.len ||
 		       fflush(stdout) != 0)) {
 		ctl_complain("could not write to standard output: %m");
 		r = CTL_REFUSED;

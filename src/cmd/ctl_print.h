@@ -45,8 +45,12 @@ void ctl_add_grouped(struct pn_buf *out, int64_t value);
 void ctl_add_money(struct pn_buf *out, int64_t minor, struct pn_str currency);
 /* 2026-03-01T02:00:05Z, or "" for PN_MOMENT_NONE */
 void ctl_add_time(struct pn_buf *out, int64_t us);
-/* Writes the buffer to stdout and empties it. CTL_DONE; CTL_REFUSED, told, when
- * it could not be written or built. */
+/* The same of a whole JSON text, in which control characters below U+0020 are
+ * escaped: DEL, C1 and the marks above become \uNNNN, so that it still says what
+ * it said. Text that has passed ctl_add_clean() is not changed. */
+void ctl_add_json_clean(struct pn_buf *out, struct pn_str json);
+/* Writes the buffer to stdout, cleaned as JSON, and empties it. CTL_DONE;
+ * CTL_REFUSED, told, when it could not be written or built. */
 int ctl_flush(struct pn_buf *out);
 
 /* ctl_term.c: columns of the terminal that fd is; 0: it is none. */

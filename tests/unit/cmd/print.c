@@ -88,6 +88,26 @@ test_ctl_print__text_from_outside_cannot_steer_the_terminal(void **state)
 	assert_clean(PN_STR("\xf0\x9f\x8e\x82"), "\xf0\x9f\x8e\x82");
 }
 
+/* A program reads the same text as before, and a terminal is not steered. */
+static void
+test_ctl_print__json_cannot_steer_the_terminal(void **state)
+{
+	static const char raw[] = "{\"a\":\"\xc2\x9b"
+				  "31m \x7f \xe2\x80\xae \xe2\x80\xa8 "
+				  "\xe2\x81\xa6 \xe2\x80\x8f \xd8\x9c "
+				  "\xc2\xa0 \xe2\x80\x94 \xe4\xb8\xad\"}\n"
+				  "\xe2";
+	struct pn_buf out = pn_buf_init(4096);
+
+	(void)state;
+	ctl_add_json_clean(&out, pn_str_from(raw));
+	pn_buf_add_char(&out, '\0');
+	assert_string_equal(out.data,
+	    "{\"a\":\"\\u009b31m \\u007f \\u202e \\u2028 \\u2066 \\u200f "
+	    "\\u061c \xc2\xa0 \xe2\x80\x94 \xe4\xb8\xad\"}\n\xe2");
+	pn_buf_done(&out);
+}
+
 /* A Chinese name takes two columns a character: what follows must still stand
  * under its title. */
 static void
@@ -292,6 +312,8 @@ main(void)
 		    test_ctl_print__a_dsn_is_shown_without_its_password),
 		cmocka_unit_test(
 		    test_ctl_print__text_from_outside_cannot_steer_the_terminal),
+		cmocka_unit_test(
+		    test_ctl_print__json_cannot_steer_the_terminal),
 		cmocka_unit_test(
 		    test_ctl_print__columns_stand_under_each_other),
 		cmocka_unit_test(
