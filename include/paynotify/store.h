@@ -137,10 +137,10 @@ int pn_store_open(const struct pn_store_options *options,
  * threads. */
 void pn_store_close(struct pn_store *store, int64_t grace_us);
 
-/* Any thread. What is submitted from now on may refer to these keys as well: no
- * evidence is written before they are, on any connection. Copies them; those it
- * knows already cost nothing. Does not wait for the database. -ENOMEM: none was
- * added. */
+/* One thread at a time. What is submitted from now on may refer to these keys as
+ * well: no evidence is written before they are, on any connection. Each once, in
+ * any order; copies those that are new. Does not wait, neither for the database
+ * nor for who submits. -ENOMEM: none was added. */
 int pn_store_add_keys(struct pn_store *store, const struct pn_store_key *keys,
     size_t key_count) PN_MUSTCHECK;
 

@@ -70,7 +70,7 @@ struct pn_writer {
 	struct pn_conn conn;
 	struct pn_backoff backoff;
 	struct pn_error fault; /* why the connection is given up */
-	unsigned key_version;  /* of the keys that it has written */
+	size_t keys_written;   /* of the store's, on this connection */
 };
 
 struct pn_refusals; /* refusal.c */
@@ -91,9 +91,10 @@ struct pn_store {
 	pthread_cond_t drained; /* outstanding is 0 */
 	pthread_cond_t changed; /* health; for wait_first */
 	struct pn_queue queue;
-	struct pn_store_key *keys; /* each once */
+	/* Each once, as they were added; only the thread that adds changes it.
+	 * Sorted by fingerprint they are that thread's own. */
+	struct pn_store_key *keys, *keys_sorted;
 	size_t key_count;
-	unsigned key_version; /* counts the additions */
 	/* Writers that wait for work are idle + woken: who signals moves one
 	 * from the first to the second, so that nobody is signalled twice. */
 	unsigned idle, woken;

@@ -183,6 +183,7 @@ connect_writer(struct pn_writer *writer)
 	r = pn_session_open(&writer->conn, store, &health, &error);
 	if (r == 0)
 		r = pn_batch_prepare(&writer->conn, &error);
+	writer->keys_written = 0;
 	if (r == 0)
 		r = pn_store_put_keys(writer, &error);
 	if (r == 0) {
@@ -223,8 +224,8 @@ is_stopping(struct pn_store *store)
 	return stopping;
 }
 
-/* Writes keys that were added, if there are any. < 0: the connection is of no
- * use. */
+/* Writes keys that were added, if there are any. < 0: the connection is to be
+ * closed. */
 static int
 catch_up(struct pn_writer *writer)
 {
@@ -236,8 +237,8 @@ catch_up(struct pn_writer *writer)
 	pthread_mutex_unlock(&store->lock);
 	if (!behind)
 		return 0;
-	/* What refuses it now refuses it at the next connection too, and says
-	 * so there. */
+	/* What still refuses it does so at the next connection too, and is told
+	 * there. */
 	return pn_store_put_keys(writer, &writer->fault) == 0 ? 0 : -EIO;
 }
 
