@@ -109,8 +109,12 @@ take(struct pn_writer *writer)
 	memcpy(writer->sent, batch->members,
 	    batch->count * sizeof(writer->sent[0]));
 	writer->sent_count = batch->count;
-	if (batch->count > 0 && store->queue.first != NULL)
-		wake(store); /* there is more than one can take */
+	/* There is more than one can take; or this one takes nothing, for it has
+	 * keys to write or its time was over when it was woken, and may find
+	 * its connection dead. Whoever is woken for nothing sleeps on where it
+	 * is, and wakes nobody. */
+	if (store->queue.first != NULL)
+		wake(store);
 	pthread_mutex_unlock(&store->lock);
 	count_waits(writer);
 	return batch->count > 0;
