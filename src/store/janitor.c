@@ -2,11 +2,13 @@
  * The janitor: what must be done now and then, in a table of duties, each with
  * its period. Any number of janitors on one database do no harm.
  *
- * It has two hands, each a thread with a connection, that run the same loop over
- * their rows of the table. One does what a receiver may do and what must not
- * wait. The other drops old partitions: as the owner of the tables, and behind
- * whoever still reads them, while leases must end in their second. It connects
- * only to work: a session that idles for an hour serves nobody.
+ * It has three hands, each a thread with a connection, that run the same loop
+ * over their rows of the table. One does what a receiver may do and what must not
+ * wait: leases must end in their second. One asks for the figures of the metrics,
+ * which take all the time they are given when an old snapshot keeps the tables
+ * from being cleaned. The third drops old partitions: as the owner of the tables,
+ * and behind whoever still reads them. It connects only to work: a session that
+ * idles for an hour serves nobody.
  *
  * A duty that the server refuses is told and comes again; the others go on. A
  * connection that is lost takes the hand's duties with it until there is a new
@@ -64,7 +66,7 @@ static const struct duty {
 	[PN_DUTY_SNAPSHOT] = { "look for old snapshots", PN_HAND_RECEIVER,
 	    60 * PN_SECOND_US, pn_duty_snapshot },
 	[PN_DUTY_FIGURES] = { "ask for the figures of the metrics",
-	    PN_HAND_RECEIVER, 15 * PN_SECOND_US, pn_duty_figures },
+	    PN_HAND_FIGURES, 15 * PN_SECOND_US, pn_duty_figures },
 	[PN_DUTY_RETENTION] = { "drop old partitions", PN_HAND_OWNER,
 	    3600 * PN_SECOND_US, pn_duty_retention },
 };
@@ -79,20 +81,11 @@ connect_hand(struct pn_hand *hand, struct pn_error *error)
 
 	if (hand->conn.pg != NULL)
 		return 0;
-	if (hand->kind == PN_HAND_RECEIVER)
+	if (hand->kind != PN_HAND_OWNER)
 		return pn_session_open(
 		    &hand->conn, janitor->store, &health, error);
 	return pn_session_connect(&hand->conn, janitor->admin_dsn,
 	    janitor->store->stop.fd, pn_sql_session, &health, error);
-}
-
-/* Whether it is done, and by this hand. */
-static bool
-is_mine(const struct pn_hand *hand, enum pn_duty number)
-{
-	return duties[number].kind == hand->kind &&
-	       (number == PN_DUTY_FIGURES ? hand->janitor->figures_wanted
-					  : hand->janitor->tends);
 }
 
 /* One turn of a duty. -errno: the connection is to be closed. */
@@ -126,7 +119,7 @@ work(struct pn_hand *hand, int64_t *ret_rest_us, struct pn_error *error)
 
 	r = connect_hand(hand, error);
 	for (int i = 0; r == 0 && i < PN_DUTY_COUNT; i++) {
-		if (!is_mine(hand, (enum pn_duty)i))
+		if (duties[i].kind != hand->kind)
 			continue;
 		if (hand->due_at_us[i] <= pn_clock_monotonic_us())
 			r = take_turn(hand, (enum pn_duty)i, error);
@@ -168,7 +161,7 @@ hand_main(void *payload)
 			hand->backoff.failures = 0;
 			continue;
 		}
-		if (hand->kind == PN_HAND_RECEIVER)
+		if (hand->kind == PN_HAND_FIGURES)
 			pn_figures_forget(hand->janitor);
 		rest_us = pn_backoff_next_us(&hand->backoff);
 		if (hand->kind == PN_HAND_OWNER && rest_us < OWNER_REST_MIN_US)
@@ -209,8 +202,6 @@ pn_janitor_open(struct pn_store *store, const struct pn_store_options *options,
 		return -ENOMEM;
 	*ret = janitor; /* the store's now: it closes what has begun */
 	janitor->store = store;
-	janitor->tends = options->janitor;
-	janitor->figures_wanted = options->figures;
 	janitor->receipts_us = options->receipts_us;
 	janitor->evidence_us = options->evidence_us;
 	janitor->snapshot_limit_us = options->snapshot_limit_us > 0
@@ -219,9 +210,11 @@ pn_janitor_open(struct pn_store *store, const struct pn_store_options *options,
 	janitor->admin_dsn = strdup(dsn == NULL ? options->dsn : dsn);
 	if (janitor->admin_dsn == NULL)
 		r = -ENOMEM;
-	if (r == 0)
+	if (r == 0 && options->janitor)
 		r = start(janitor, PN_HAND_RECEIVER);
-	if (r == 0 && janitor->tends &&
+	if (r == 0 && options->figures)
+		r = start(janitor, PN_HAND_FIGURES);
+	if (r == 0 && options->janitor &&
 	    (janitor->receipts_us > 0 || janitor->evidence_us > 0))
 		r = start(janitor, PN_HAND_OWNER);
 	return r;

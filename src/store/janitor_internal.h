@@ -1,5 +1,5 @@
 /*
- * What the janitor's files share: its two hands, and what each duty remembers
+ * What the janitor's files share: its hands, and what each duty remembers
  * between two times. Only the janitor*.c include it.
  */
 #ifndef PN_STORE_JANITOR_INTERNAL_H
@@ -22,6 +22,7 @@ enum pn_duty {
 /* A thread, its connection and the duties that are its. */
 enum pn_hand_kind {
 	PN_HAND_RECEIVER, /* on dsn; keeps its connection */
+	PN_HAND_FIGURES,  /* the same, for what may take its time */
 	PN_HAND_OWNER,    /* on admin_dsn; may wait long, connects for work */
 	PN_HAND_COUNT
 };
@@ -49,7 +50,6 @@ struct pn_janitor {
 	/* Constant after opening. */
 	struct pn_store *store;
 	char *admin_dsn;
-	bool tends, figures_wanted; /* all other duties; those */
 	int64_t receipts_us, evidence_us, snapshot_limit_us;
 	struct pn_hand hands[PN_HAND_COUNT];
 	/* Each of one duty. */

@@ -47,6 +47,44 @@ test_upkeep__leases_end_though_nobody_claims(void **state)
 	pn_store_close(store, 0);
 }
 
+static const char ASKED[] = "SELECT count(*) FROM pg_stat_activity WHERE "
+			    "state = 'active' AND pid != pg_backend_pid() AND "
+			    "datname = current_database() AND "
+			    "query LIKE '%%paynotify.figures(%%'";
+
+/* If it failed: behind an old snapshot, where the figures take all the time they
+ * are given, leases would end late and keys not be moved. */
+static void
+test_upkeep__leases_end_while_figures_are_asked_for(void **state)
+{
+	struct store_fixture *f = *state;
+	struct pn_store *store;
+
+	/* Takes more than it is given: until it is ended. */
+	(void)db(f->db,
+	    "CREATE OR REPLACE FUNCTION paynotify.figures(consumers integer) "
+	    "RETURNS TABLE (figure text, consumer text, value bigint) "
+	    "LANGUAGE plpgsql AS $$ BEGIN LOOP BEGIN "
+	    "PERFORM pg_sleep(60); EXCEPTION WHEN query_canceled THEN NULL; "
+	    "END; END LOOP; END $$");
+	assert_int_equal(put(f->store, "a", 100), PN_STORE_RECORDED);
+	(void)db(f->db, "SELECT paynotify.register_consumer('app')");
+	store = janitor_new(
+	    (struct pn_store_options){ .dsn = f->dsn, .figures = true });
+	db_wait(f->db, 1, ASKED);
+	assert_int_equal(db(f->db, "SELECT count(*) FROM "
+				   "paynotify.claim('app', 10, '100 ms')"),
+	    1);
+	db_wait(f->db, 1,
+	    "SELECT count(*) FROM paynotify.deliveries WHERE state = 'retry'");
+	assert_int_equal(db(f->db, ASKED), 1);
+	pn_store_close(store, 0);
+	(void)db(f->db, "SELECT pg_terminate_backend(pid) FROM "
+			"pg_stat_activity WHERE datname = current_database() "
+			"AND query LIKE '%%paynotify.figures(%%' "
+			"AND pid != pg_backend_pid()");
+}
+
 /* Somebody holds a transaction number: how, who it is said to be, and how it
  * ends. */
 static const struct snapshot_case {
@@ -162,6 +200,7 @@ main(void)
 	cmocka_unit_test_setup_teardown( \
 	    name, store_fixture_setup, store_fixture_teardown)
 		TEST(test_upkeep__leases_end_though_nobody_claims),
+		TEST(test_upkeep__leases_end_while_figures_are_asked_for),
 		TEST(test_upkeep__tells_of_an_old_snapshot_until_it_ends),
 		TEST(test_upkeep__tells_of_no_snapshot_that_moves_on),
 		TEST(test_upkeep__one_duty_refused_stops_no_other),
