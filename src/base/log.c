@@ -222,7 +222,7 @@ static void PN_PRINTF(4, 0) admitted(struct log_line *line, uint64_t id,
 	if (len >= (int)sizeof(text))
 		message = log_form_whole(message);
 	line->message = log_mask(message, masked);
-	log_flood_written(id, line->message);
+	log_flood_written(id, line);
 	add_held(&line->message, masked, held);
 	write_out(line);
 }

@@ -16,8 +16,11 @@
  * The buckets are a table of fixed size under one mutex, held for tens of
  * nanoseconds and only for lines that the level lets through. A bucket that is
  * full again is as good as none, so its place is free. When all places that a
- * kind could have are taken, it shares the last one with others in that
- * position: a flood under many names is bounded too.
+ * kind could have are taken, it shares the crowd's with others in that
+ * position: a flood under many names is bounded too. There every line counts
+ * alike, also that of a state that lasts: it must not shut out the others for
+ * its own interval. Errors have a crowd of their own, so that an outage is told
+ * whatever many others complain of.
  */
 #include "log_internal.h"
 
@@ -32,6 +35,8 @@ enum {
 	PLACES = 256,
 	PROBES = 8, /* places that a kind may have */
 	CROWD = PLACES,
+	ERRORS, /* the crowd's errors */
+	BUCKETS,
 };
 
 static const int64_t INTERVAL_US = PN_SECOND_US;
@@ -50,7 +55,7 @@ struct bucket {
 };
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-static struct bucket buckets[PLACES + 1];
+static struct bucket buckets[BUCKETS];
 
 /* FNV-1a; what a stranger could choose is not in it. */
 static uint64_t
@@ -94,9 +99,21 @@ find(uint64_t id)
 	return NULL;
 }
 
-/* Its bucket, or a new one, or the one that is shared. */
 static struct bucket *
-take(uint64_t id, int64_t now_us)
+crowd(enum pn_log_level level)
+{
+	return &buckets[level == PN_LOG_ERR ? ERRORS : CROWD];
+}
+
+static bool
+is_shared(const struct bucket *bucket)
+{
+	return bucket >= &buckets[PLACES];
+}
+
+/* Its bucket, or a new one, or one that is shared. */
+static struct bucket *
+take(uint64_t id, enum pn_log_level level, int64_t now_us)
 {
 	struct bucket *bucket = find(id);
 
@@ -104,7 +121,7 @@ take(uint64_t id, int64_t now_us)
 		if (is_free(&buckets[(id + i) % PLACES], now_us))
 			bucket = &buckets[(id + i) % PLACES];
 	if (bucket == NULL)
-		bucket = &buckets[CROWD];
+		bucket = crowd(level);
 	else if (bucket->id != id)
 		*bucket = (struct bucket){ .id = id };
 	return bucket;
@@ -131,9 +148,12 @@ log_flood_admits(uint64_t id, const struct log_line *line, int64_t interval_us,
 
 	assert(interval_us >= 0);
 	pthread_mutex_lock(&lock);
-	bucket = take(id, now_us);
-	bucket->slack_us = interval_us == 0 ? (BURST - 1) * INTERVAL_US : 0;
-	if (interval_us == 0)
+	bucket = take(id, line->level, now_us);
+	if (is_shared(bucket))
+		interval_us = PN_LOG_BURST;
+	bucket->slack_us =
+	    interval_us == PN_LOG_BURST ? (BURST - 1) * INTERVAL_US : 0;
+	if (interval_us == PN_LOG_BURST)
 		interval_us = INTERVAL_US;
 	passes = may_pass(bucket, now_us);
 	if (passes) {
@@ -159,8 +179,9 @@ log_flood_admits(uint64_t id, const struct log_line *line, int64_t interval_us,
 }
 
 void
-log_flood_written(uint64_t id, struct pn_str message)
+log_flood_written(uint64_t id, const struct log_line *line)
 {
+	struct pn_str message = line->message;
 	struct bucket *bucket;
 
 	if (id == 0)
@@ -168,7 +189,7 @@ log_flood_written(uint64_t id, struct pn_str message)
 	pthread_mutex_lock(&lock);
 	bucket = find(id);
 	if (bucket == NULL)
-		bucket = &buckets[CROWD];
+		bucket = crowd(line->level);
 	if (message.len > sizeof(bucket->texts.message) - 1)
 		message.len = sizeof(bucket->texts.message) - 1;
 	message = log_form_whole(message);
@@ -226,7 +247,7 @@ log_flood_next(size_t *at, bool all, int64_t now_us, struct log_line *ret_line,
 	bool found = false;
 
 	pthread_mutex_lock(&lock);
-	for (; *at <= CROWD && !found; (*at)++) {
+	for (; *at < BUCKETS && !found; (*at)++) {
 		struct bucket *bucket = &buckets[*at];
 
 		if (bucket->held == 0)

@@ -271,6 +271,11 @@ static const struct log_line some_line = {
 	.about = { .tenant = "shop1" },
 };
 
+static const struct log_line last_line = {
+	.level = PN_LOG_WARNING,
+	.message = PN_STR("last"),
+};
+
 static bool
 told(bool all, int64_t now_us, unsigned *ret_held)
 {
@@ -300,7 +305,7 @@ test_flood__ten_then_one_a_second(void **state)
 	for (int i = 0; i < 50; i++)
 		passed += log_flood_admits(1, &some_line, 0, now_us, &held);
 	assert_int_equal(passed, 10);
-	log_flood_written(1, PN_STR("last"));
+	log_flood_written(1, &last_line);
 	now_us += PN_SECOND_US;
 	assert_true(log_flood_admits(1, &some_line, 0, now_us, &held));
 	assert_int_equal(held, 40);
@@ -331,7 +336,7 @@ test_flood__reminders_keep_their_interval(void **state)
 
 	(void)state;
 	assert_true(log_flood_admits(2, &some_line, minute_us, now_us, &held));
-	log_flood_written(2, PN_STR("last"));
+	log_flood_written(2, &last_line);
 	now_us += 10 * PN_SECOND_US;
 	assert_false(log_flood_admits(2, &some_line, minute_us, now_us, &held));
 	now_us += 10 * PN_SECOND_US;
@@ -360,6 +365,41 @@ test_flood__many_names_are_bounded(void **state)
 	assert_in_range(passed, 200, 256 + 10);
 }
 
+/* Many tenants complain once in ten minutes, and then the database is away: not
+ * a line of it, for ten minutes. */
+static void
+test_flood__an_outage_is_told_in_a_crowd(void **state)
+{
+	enum { TENANTS = 300 };
+	const struct log_line error_line = { .level = PN_LOG_ERR };
+	const int64_t reminder_us = 600 * PN_SECOND_US;
+	int64_t now_us = 1000000 * PN_SECOND_US;
+	unsigned held = 0, warned = 0, passed = 0, errors = 0;
+	uint64_t seed = 7;
+
+	(void)state;
+	for (int i = 0; i < TENANTS; i++)
+		warned += log_flood_admits((uint64_t)next_random(&seed) + 1,
+		    &some_line, reminder_us, now_us, &held);
+	/* Nearly all places are taken: the rest is the crowd. */
+	assert_in_range(warned, 230, TENANTS);
+	now_us += 12 * PN_SECOND_US;
+	for (int i = 0; i < TENANTS; i++)
+		passed += log_flood_admits((uint64_t)next_random(&seed) + 1,
+		    &some_line, PN_LOG_BURST, now_us, &held);
+	assert_true(passed >= 10);
+	/* Also while the crowd of the others is muted. */
+	for (int i = 0; i < TENANTS; i++)
+		errors += log_flood_admits((uint64_t)next_random(&seed) + 1,
+		    &error_line, reminder_us, now_us, &held);
+	assert_true(errors >= 10);
+	for (int i = 0; i < 30; i++) {
+		now_us += PN_SECOND_US;
+		assert_true(log_flood_admits((uint64_t)next_random(&seed) + 1,
+		    &error_line, reminder_us, now_us, &held));
+	}
+}
+
 int
 main(void)
 {
@@ -374,6 +414,7 @@ main(void)
 		cmocka_unit_test(test_flood__ten_then_one_a_second),
 		cmocka_unit_test(test_flood__reminders_keep_their_interval),
 		cmocka_unit_test(test_flood__many_names_are_bounded),
+		cmocka_unit_test(test_flood__an_outage_is_told_in_a_crowd),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
