@@ -11,7 +11,9 @@
  * retry) costs the wait for the lease, nothing else. A token is taken out by
  * the claim that goes under it, so that two never do at a time. And it is of no
  * use once half of the lease is over: what is left must do for the upstream's
- * first third, until the first renewal.
+ * first third, until the first renewal. A claim under a token that was taken
+ * from here may have found nothing out either; then the lease is still that of
+ * the claim that was lost first, and the token goes back with its time.
  */
 #include <string.h>
 
@@ -26,8 +28,12 @@ pn_doubts_put(struct pn_doubts *doubts, const struct pn_flight *flight)
 	memcpy(doubt->digest, flight->digest, sizeof(doubt->digest));
 	memcpy(doubt->hash, flight->hash, sizeof(doubt->hash));
 	memcpy(doubt->token, flight->claim.token, sizeof(doubt->token));
-	/* The lease began when it was claimed, or later. */
-	doubt->until_us = flight->since_us + flight->claim.terms->lease_us / 2;
+	/* The lease began when it was claimed, or later; of a token that was
+	 * taken, when it was first claimed. */
+	doubt->until_us =
+	    flight->in_doubt
+		? flight->doubt_until_us
+		: flight->since_us + flight->claim.terms->lease_us / 2;
 	if (doubt->until_us > doubts->until_us)
 		doubts->until_us = doubt->until_us;
 }
@@ -49,6 +55,7 @@ pn_doubts_take(
 	if (doubt == doubts->ring + PN_COUNT(doubts->ring))
 		return;
 	flight->in_doubt = true;
+	flight->doubt_until_us = doubt->until_us;
 	memcpy(flight->claim.token, doubt->token, sizeof(doubt->token));
 	doubt->until_us = 0;
 }

@@ -62,8 +62,9 @@ struct pn_flight {
 
 	struct pn_claim claim;
 	bool in_doubt; /* one before it may have been committed; doubt.c */
-	bool judged;   /* a claim has said what it found */
-	bool noted;    /* the key was settled while a claim was under way */
+	int64_t doubt_until_us; /* in_doubt: its token is of use until then */
+	bool judged;            /* a claim has said what it found */
+	bool noted; /* the key was settled while a claim was under way */
 	int64_t look_at_us;    /* WAITING: when to claim again */
 	int64_t busy_until_us; /* the lease of who has it, as far as is known */
 
