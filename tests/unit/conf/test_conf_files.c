@@ -6,6 +6,7 @@
 
 #include <errno.h>
 #include <grp.h>
+#include <malloc.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/stat.h>
@@ -41,6 +42,26 @@ test_conf_files__secrets_are_closed_to_others(void **state)
 		folder_refuse(folder, WECHAT, "main.conf:3: api_v2_key_file:");
 		assert_non_null(strstr(folder->error.text, "chmod 600"));
 	}
+}
+
+/* Every reload, a refused one too, leaves the admin port's tokens in memory. The
+ * sanitizers tell it too. */
+static void
+test_conf_files__tokens_are_let_go(void **state)
+{
+	enum { LOADS = 50 };
+	struct folder *folder = *state;
+	size_t before = 0;
+
+	folder_write(folder, "token", SECRET, 0600);
+	for (int i = 0; i < 2 * LOADS; i++) {
+		if (i == LOADS)
+			before = mallinfo2().uordblks;
+		folder_refuse(folder, "[admin]\ntoken_file = token\nx = 1\n",
+		    "main.conf:3: ");
+		(void)folder_accept(folder, "[admin]\ntoken_file = token\n");
+	}
+	assert_true(mallinfo2().uordblks < before + LOADS * strlen(SECRET));
 }
 
 /* The group that may read must be the daemon's, not just any. */
@@ -287,6 +308,7 @@ main(void)
 {
 	const struct CMUnitTest tests[] = {
 		TEST(test_conf_files__secrets_are_closed_to_others),
+		TEST(test_conf_files__tokens_are_let_go),
 		TEST(test_conf_files__the_group_must_be_ours),
 		TEST(test_conf_files__nothing_is_writable_by_others),
 		TEST(test_conf_files__keys_of_wechat_have_32_bytes),
