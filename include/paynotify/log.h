@@ -12,7 +12,7 @@
  *
  * A category a layer: the build compiles each layer with its own, and a line
  * whose category is not listened to costs one relaxed load, since the macros
- * evaluate no argument before that.
+ * evaluate no argument before that. pn_log_always() does not ask.
  *
  * Lines that are alike - of one call site, about one provider, tenant and
  * subject - are collapsed when they come too fast: ten at once and then one a
@@ -82,8 +82,8 @@ struct pn_log_about {
 
 /* -- switches ---------------------------------------------------------------- */
 
-/* What is written from now on: lines up to level, and of the categories whose
- * bit is set in debug all. Any thread, at any time. */
+/* What is written from now on: lines up to level, of the categories whose bit
+ * is set in debug all, and those of pn_log_always(). Any thread, at any time. */
 void pn_log_configure(enum pn_log_level level, unsigned debug);
 enum pn_log_level pn_log_level(void);
 unsigned pn_log_debug_categories(void); /* bits: 1 << category */
@@ -104,7 +104,8 @@ int pn_log_category_parse(
 #define pn_log_notice(...)  pn_log(PN_LOG_NOTICE, NULL, __VA_ARGS__)
 #define pn_log_info(...)    pn_log(PN_LOG_INFO, NULL, __VA_ARGS__)
 #define pn_log_debug(...)   pn_log(PN_LOG_DEBUG, NULL, __VA_ARGS__)
-/* Never held back: alarms, each of which somebody has to look at. */
+/* Never held back, and written whatever the level: alarms, each of which
+ * somebody has to look at, and what an operator did, which is a record. */
 #define pn_log_always(level, ...) PN_LOG_LINE(level, PN_LOG_ALL, __VA_ARGS__)
 /* For a state that lasts: one line in interval_us (> 0) reminds of it. */
 #define pn_log_every(interval_us, level, ...) \
@@ -136,7 +137,8 @@ pn_log_is_on(enum pn_log_level level, enum pn_log_category category)
 
 #define PN_LOG_LINE(level, interval_us, ...)                                   \
 	do {                                                                   \
-		if (pn_log_is_on(level, PN_LOG_CATEGORY))                      \
+		if ((interval_us) == PN_LOG_ALL ||                             \
+		    pn_log_is_on(level, PN_LOG_CATEGORY))                      \
 			pn_log_line(                                           \
 			    PN_LOG_CATEGORY, level, interval_us, __VA_ARGS__); \
 	} while (0)

@@ -131,6 +131,20 @@ class Act(AdminCase):
                 self.ask("PUT", "/api/v1/log", body), 400, "body"))
         self.assertIn('"debug" now', self.daemon.log().replace('\\', ''))
 
+    def test_act__is_logged_at_any_level(self):
+        """Who lowers the level hides who did it, and all that is done after."""
+        def switch(level):
+            self.expect(self.ask("PUT", "/api/v1/log", {"level": level, **WHO}), 200)
+
+        switch("err")
+        try:
+            self.refused("consumers/quiet/pause", 404, "unknown", **WHO)
+        finally:
+            switch("info")
+        log = self.daemon.log().replace('\\', '')
+        self.assertRegex(log, r'"err" now, by "mei", because "bank called"')
+        self.assertRegex(log, r"(?m)/pause.*quiet.*mei.*bank called.*refused")
+
     def test_act__d_bodies(self):
         """Else something would be done that nobody asked for, or for no reason."""
         event = {"consumer": "app", "event": "1"}

@@ -199,6 +199,13 @@ class Flood(Case):
         eventually(answers, "a line of ingest")
         after = daemon.log().split('"category":"ingest"', 1)[1]
         self.assertNotIn("committed 1 notifications", after)
+        # Alarms are there at any level.
+        self.expect(daemon.ask(WECHAT, *self.signer.wechat(
+            "RL2", {"mchid": "1999999999"})), 403)
+        self.expect(daemon.ask(ALIPAY, *self.signer.alipay(
+            "RL1", {"total_amount": "1.00"})), 422)
+        self.assertIn("signed, but not recordable", daemon.log())
+        self.assertIn("known key with other content", daemon.log())
         self.assertEqual(daemon.stop(), 0)
 
     def test_log__unknown_words_are_refused_with_those_there_are(self):

@@ -240,6 +240,25 @@ test_log__level_decides_what_is_written(void **state)
 	    "level=debug category=cmd msg=\"shown too 1\"\n");
 }
 
+/* Who lowers the level hides what is done after that, and alarms. */
+static void
+test_log__records_and_alarms_ignore_the_level(void **state)
+{
+	struct capture capture;
+
+	(void)state;
+	begin(&capture);
+	pn_log_configure(PN_LOG_ERR, 0);
+	pn_log_warning("hidden");
+	pn_log_always(PN_LOG_NOTICE, NULL, "done by \"%s\"", "mei");
+	pn_log_always(PN_LOG_WARNING, NULL, "quarantined");
+	pn_log_configure(PN_LOG_INFO, 0);
+	end(&capture);
+	assert_string_equal(untimed_all(&capture),
+	    "level=notice category=cmd msg=\"done by \\\"mei\\\"\"\n"
+	    "level=warning category=cmd msg=\"quarantined\"\n");
+}
+
 /* Debug of one layer cannot be had without that of all. */
 static void
 test_log__categories_are_switched_by_themselves(void **state)
@@ -343,6 +362,7 @@ main(void)
 		cmocka_unit_test(test_log__level_decides_what_is_written),
 		cmocka_unit_test(
 		    test_log__categories_are_switched_by_themselves),
+		cmocka_unit_test(test_log__records_and_alarms_ignore_the_level),
 		cmocka_unit_test(test_log__floods_collapse),
 		cmocka_unit_test(test_log__tells_beforehand_what_is_held),
 	};
