@@ -213,6 +213,7 @@ static void PN_PRINTF(4, 0) admitted(struct log_line *line, uint64_t id,
     unsigned held, const char *fmt, va_list ap)
 {
 	char text[LOG_TEXT_BYTES_MAX], masked[LOG_TEXT_BYTES_MAX];
+	char key[LOG_TEXT_BYTES_MAX];
 	struct pn_str message = { text, 0 };
 	int len;
 
@@ -222,6 +223,10 @@ static void PN_PRINTF(4, 0) admitted(struct log_line *line, uint64_t id,
 	if (len >= (int)sizeof(text))
 		message = log_form_whole(message);
 	line->message = log_mask(message, masked);
+	/* The gateway's keys are the clients' own words; all others are made of
+	 * the numbers of orders. */
+	if (line->category == PN_LOG_IN_GUARD && line->about.key.len > 0)
+		line->about.key = log_mask(line->about.key, key);
 	log_flood_written(id, line);
 	add_held(&line->message, masked, held);
 	write_out(line);

@@ -4,13 +4,14 @@
  * outside - a database's error with the row in it, an upstream's answer, a URL
  * with a password - and this is the last place before they are on disk.
  *
- *   a value by its name   openid=, "buyer_logon_id":, <phone>, password=, ...:
+ *   a value by its name   openid=, "buyer_logon_id":, <phone>, token=, ...:
  *                         the name's end decides, so sub_openid too
  *   a URL                 its user and password, its query
  *   PostgreSQL's details  DETAIL:, CONTEXT:, "Failing row contains (...", and
  *                         "Key (...)=(...)"
  *   a value by its shape  an openid, a user of Alipay (2088...), a mobile phone,
- *                         a bank card, an e-mail address, whsec_..., PEM
+ *                         a bank card, an e-mail address, whsec_..., PEM,
+ *                         Bearer ...
  *
  * Shapes that an operator may have to recognise keep their ends: 138****5678.
  * A seller's 2088... has the same shape as a buyer's and is masked alike. What
@@ -38,13 +39,12 @@ static const char *const private_names[] = { "openid", "unionid", "buyerid",
 	"idcard", "certno", "accountno", "accountnumber", "bankaccount",
 	"phone", "phonenumber", "telephone", "mobile", "mobileno", "email",
 	"realname", "password", "passwd", "passphrase", "secret", "apikey",
-	"accesstoken", "refreshtoken", "privatekey" };
+	"token", "privatekey" };
 /* Their value is the rest of the line. */
 static const char *const private_headers[] = { "authorization", "cookie" };
 /* What follows is data. */
-static const char *const private_tails[] = {
-	"DETAIL:", "CONTEXT:", "Failing row contains (", "-----BEGIN ", "whsec_"
-};
+static const char *const private_tails[] = { "DETAIL:", "CONTEXT:",
+	"Failing row contains (", "-----BEGIN ", "whsec_", "Bearer " };
 
 static bool
 is_digit(char c)

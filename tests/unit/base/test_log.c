@@ -259,6 +259,26 @@ test_log__records_and_alarms_ignore_the_level(void **state)
 	    "level=warning category=cmd msg=\"quarantined\"\n");
 }
 
+/* A client's key may be a buyer's phone number; an event's is what an operator
+ * looks for. */
+static void
+test_log__masks_the_keys_of_the_gateway(void **state)
+{
+	const struct pn_log_about phone = { .key = PN_STR("13812345678") };
+	struct capture capture;
+
+	(void)state;
+	begin(&capture);
+	pn_log_line(PN_LOG_IN_GUARD, PN_LOG_INFO, PN_LOG_ALL, &phone, "a");
+	pn_log_line(PN_LOG_IN_GUARD, PN_LOG_INFO, PN_LOG_ALL, NULL, "b");
+	pn_log_line(PN_LOG_IN_INGEST, PN_LOG_INFO, PN_LOG_ALL, &phone, "c");
+	end(&capture);
+	assert_string_equal(untimed_all(&capture),
+	    "level=info category=guard key=138****5678 msg=\"a\"\n"
+	    "level=info category=guard msg=\"b\"\n"
+	    "level=info category=ingest key=13812345678 msg=\"c\"\n");
+}
+
 /* Debug of one layer cannot be had without that of all. */
 static void
 test_log__categories_are_switched_by_themselves(void **state)
@@ -363,6 +383,7 @@ main(void)
 		cmocka_unit_test(
 		    test_log__categories_are_switched_by_themselves),
 		cmocka_unit_test(test_log__records_and_alarms_ignore_the_level),
+		cmocka_unit_test(test_log__masks_the_keys_of_the_gateway),
 		cmocka_unit_test(test_log__floods_collapse),
 		cmocka_unit_test(test_log__tells_beforehand_what_is_held),
 	};

@@ -50,6 +50,9 @@ test_mask__values_by_name(void **state)
 	assert_masked("password='a b' x", "password='***' x");
 	assert_masked("bank-account: 1", "bank-account: ***");
 	assert_masked("Authorization: Bearer a b", "Authorization: ***");
+	assert_masked("sent \"Bearer a.b-c\" there", "sent \"Bearer ***");
+	assert_masked("lease_token: a-b, x", "lease_token: ***, x");
+	assert_masked("{\"access_token\":\"a\"}", "{\"access_token\":\"***\"}");
 	/* What only looks like it. */
 	assert_masked("password authentication failed for user \"x\"",
 	    "password authentication failed for user \"x\"");
