@@ -1,8 +1,9 @@
 /*
  * Who may. Three questions, by the privilege of the route:
  *
- *   open   nobody is asked: /healthz and /readyz tell nothing worth hiding, and
- *          who asks them (a load balancer) cannot keep a secret
+ *   open   nobody is asked: who asks /healthz and /readyz (a load balancer)
+ *          cannot keep a secret. Why it is not ready, in the database's own
+ *          words, is for those who may read
  *   read   a token where one is set. Without one the port is on loopback or a
  *          unix socket: who is on the machine may look. A browser on it may be
  *          made to look on a stranger's behalf (a name of his that he points at
@@ -94,6 +95,14 @@ names_own_host(const struct pn_request *request)
 		    !is_own_host(request->headers[i].value))
 			return false;
 	return true;
+}
+
+bool
+admin_access_reads(const struct admin_job *job)
+{
+	if (job->admin->token_count > 0)
+		return has_token(job);
+	return job->call->from_unix || names_own_host(&job->call->request);
 }
 
 int

@@ -129,6 +129,8 @@ void admin_answer(struct admin_job *job);
 
 /* -- who may (access.c) ------------------------------------------------------- */
 
+/* Whether it may read; answers nothing. */
+bool admin_access_reads(const struct admin_job *job);
 /* 0; 1: a problem is the answer. */
 int admin_access_check(
     struct admin_job *job, enum admin_privilege privilege) PN_MUSTCHECK;

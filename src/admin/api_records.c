@@ -203,6 +203,15 @@ admin_quarantine_show(struct admin_job *job)
 
 /* -- orders ------------------------------------------------------------------ */
 
+static int
+too_long(struct admin_job *job)
+{
+	return admin_problem(job, ADMIN_UNKNOWN,
+	    "All that is known of the order \"%s\" is too long for an "
+	    "answer: `paynotifyctl order show` prints it.",
+	    job->name);
+}
+
 int
 admin_orders_show(struct admin_job *job)
 {
@@ -214,6 +223,8 @@ admin_orders_show(struct admin_job *job)
 
 	if (r < 0)
 		return r;
+	if (pn_timeline_is_cut(timeline))
+		return too_long(job);
 	count = pn_timeline_count(timeline);
 	if (count == 0)
 		return admin_problem(job, ADMIN_UNKNOWN,
@@ -223,11 +234,7 @@ admin_orders_show(struct admin_job *job)
 		struct pn_buf *out = admin_page_item(&page);
 
 		if (out == NULL)
-			return admin_problem(job, ADMIN_UNKNOWN,
-			    "All that is known of the order \"%s\" is too "
-			    "long for an answer: `paynotifyctl order show` "
-			    "prints it.",
-			    job->name);
+			return too_long(job);
 		pn_buf_add_str(out, pn_timeline_at(timeline, i).text);
 	}
 	return admin_page_end(&page, 0);

@@ -26,6 +26,15 @@ admin_health(struct admin_job *job)
 	return 0;
 }
 
+/* For who may not read: the database's own words name hosts and users. */
+static const char *const words[] = {
+	[PN_STORE_READY] = "ready",
+	[PN_STORE_CONNECTING] = "the database is away",
+	[PN_STORE_NO_SCHEMA] = "the schema is missing",
+	[PN_STORE_OLD_SCHEMA] = "the schema is old",
+	[PN_STORE_FAILING] = "the database refuses",
+};
+
 int
 admin_ready(struct admin_job *job)
 {
@@ -33,7 +42,8 @@ admin_ready(struct admin_job *job)
 	enum pn_store_health health =
 	    pn_store_health(job->admin->store, text, sizeof(text));
 
-	pn_buf_add_text(&job->out, text);
+	pn_buf_add_text(
+	    &job->out, admin_access_reads(job) ? text : words[health]);
 	set_text(job, health == PN_STORE_READY ? 200 : 503,
 	    "text/plain; charset=utf-8");
 	return 0;

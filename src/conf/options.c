@@ -176,8 +176,8 @@ static const struct conf_option options[] = {
 	  ADMIN(token_file),
 	  TOKEN_BYTES_MIN, TOKEN_BYTES_MAX, NULL, NULL,
 	  "a file with a token that whoever asks must show; without one the"
-	  " port is on loopback or a unix socket only; several during a"
-	  " rotation" },
+	  " port is on loopback or a unix socket only; several are"
+	  " as good as each other; read at a start only" },
 
 	{ "database", "dsn", CONF_DSN, 0, DATABASE(dsn),
 	  1, PN_CONF_LINE_BYTES_MAX, NULL,

@@ -326,6 +326,17 @@ find_place(int fd, struct place *ret_place)
 	return 0;
 }
 
+/* Whether only those whom a mode lets in can connect. An abstract socket has none,
+ * and systemd's SocketMode= is 0666 unless it is given. */
+static bool
+has_mode(const struct place *place)
+{
+	struct stat status;
+
+	return place->host[0] != '\0' && stat(place->host, &status) == 0 &&
+	       (status.st_mode & S_IWOTH) == 0;
+}
+
 int
 pn_listen_adopt(int fd, bool local, struct pn_listen *ret_listen,
     struct pn_error *ret_error)
@@ -348,6 +359,12 @@ pn_listen_adopt(int fd, bool local, struct pn_listen *ret_listen,
 		return pn_error_set(ret_error, -EINVAL,
 		    "could not listen on \"%s\", passed by systemd: only "
 		    "loopback addresses and unix sockets are allowed here",
+		    adopted.text);
+	if (local && place.is_unix && !has_mode(&place))
+		return pn_error_set(ret_error, -EINVAL,
+		    "could not listen on \"%s\", passed by systemd: every user "
+		    "of this host may connect to it; give its unit a path and "
+		    "SocketMode=0660",
 		    adopted.text);
 	if (fcntl(fd, F_SETFL, flags | O_NONBLOCK) < 0)
 		return fail(ret_error, adopted.text, -errno);

@@ -47,6 +47,14 @@ class Local(AdminCase):
                                  address=self.tcp), 200)
         self.expect(self.ask("GET", "/api/v1", headers={"Host": "any.example"}), 200)
 
+    def test_access__why_it_is_not_ready_is_for_readers(self):
+        """The database's words name hosts and users."""
+        told = self.ask("GET", "/readyz", address=self.tcp)
+        for headers in {"Host": "evil.example"}, {"Host": "127.0.0.1.example"}:
+            reply = self.ask("GET", "/readyz", headers=headers, address=self.tcp)
+            self.expect(reply, told.status, b"ready")
+        self.assertNotEqual(told.body, b"ready")
+
     def test_access__bodies_are_json_and_short(self):
         path = "/api/v1/deliveries/skip"
         for kind in ("text/plain", "application/x-www-form-urlencoded",

@@ -102,6 +102,13 @@ class TestSockets(Case):
                 Activated(self.folder, [(name, s)])
 
         refused("admin", listening(address=("0.0.0.0", 0)), "only loopback")
+        # Without a token whoever can connect may act.
+        path = os.path.join(self.folder, "everybodys")
+        everybodys = listening(socket.AF_UNIX, path)
+        os.chmod(path, 0o666)
+        refused("admin", everybodys, "SocketMode=0660")
+        refused("admin", listening(socket.AF_UNIX, "\0pn-test-%d" % os.getpid()),
+                "SocketMode=0660")
         idle = socket.socket()
         idle.bind(("127.0.0.1", 0))
         refused("notify", idle, "no listening stream socket")

@@ -21,7 +21,8 @@ printf '%s\n' '[server]' 'listen = 127.0.0.1:0' '[database]' "dsn = $PN_DSN" \
     '[template shop1]' 'merchant = M1' "secret_file = $work/secret" 'test = yes' \
     >"$work/conf"
 chmod 600 "$work/secret" "$work/conf"
-: >"$work/log" >"$work/out"
+: >"$work/log"
+: >"$work/out"
 wrong() { echo "WRONG: $*" >&2; cat "$work/log" "$work/out" >&2; exit 1; }
 
 status=0
