@@ -68,7 +68,7 @@ make_keys() {
     done
     openssl rand -hex 16 >"$work/keys/v3.key"
     openssl rand -hex 16 >"$work/keys/v2.key"
-    openssl req -x509 -key "$work/keys/stranger_private.pem" -days 30 -subj /CN=platform \
+    openssl req -x509 -key "$work/keys/stranger_private.pem" -days 365 -subj /CN=platform \
         -out "$work/keys/platform.pem" 2>/dev/null
     chmod 600 "$work"/keys/*
 }
