@@ -27,6 +27,7 @@ struct pn_evidence_row {
 	struct pn_str key_pem;         /* empty: symmetric */
 	struct pn_str out_trade_no;    /* of its receipt; maybe empty */
 	struct pn_str event_id;        /* evt_..., if asked for by an event */
+	struct pn_str event_hash;      /* bytes: its fingerprint */
 };
 struct pn_evidence_filter {
 	const char *tenant; /* NULL: any */

@@ -220,9 +220,11 @@ const struct ctl_command ctl_commands[] = {
 		"bytes that came, by the public key that\nverified them then, "
 		"whatever the configuration says by now. WeChat's APIv2 signs\n"
 		"with a secret, of which only a fingerprint is kept: without "
-		"that secret in the\nconfiguration it is counted apart. Exit 1 "
-		"if any signature is wrong, or what was\nnamed is not kept any "
-		"more.\n",
+		"that secret in the\nconfiguration it is not verifiable. An "
+		"event that is named is also compared with\nwhat was signed, "
+		"read again by its account; --all looks at signatures only, "
+		"not\nat events. Exit 1 if anything is not right: wrong, not "
+		"verifiable, not\ncomparable, or not kept any more.\n",
 	},
 	{
 	    .group = "quarantine",

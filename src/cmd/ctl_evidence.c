@@ -13,8 +13,11 @@
  * change all three together, with a key of his own, is found by who knows the
  * provider's keys: the fingerprints are in verifying_keys.
  *
- * Only signed bytes are looked at: events and payloads are made from them.
+ * An event that is named is compared too (ctl_evidence_event.c). Of --all only
+ * the signed bytes are looked at: not what was made from them, and not whether
+ * any are gone.
  */
+#include "ctl_evidence.h"
 #include "ctl_list.h"
 
 #include <assert.h>
@@ -29,11 +32,12 @@
 static const char *const titles[] = { "RECEIVED", "ACCOUNT", "OUT_TRADE_NO",
 	"RECEIPT", "RESULT", "REASON" };
 
-enum result { RIGHT, WRONG, NO_KEY, MISSING, RESULT_COUNT };
+enum result { RIGHT, WRONG, NO_KEY, NOT_COMPARED, MISSING, RESULT_COUNT };
 static const char *const result_names[] = {
 	[RIGHT] = "right",
 	[WRONG] = "wrong",
 	[NO_KEY] = "not_verifiable",
+	[NOT_COMPARED] = "not_comparable",
 	[MISSING] = "missing",
 };
 static_assert(PN_COUNT(result_names) == RESULT_COUNT, "each has a name");
@@ -174,7 +178,34 @@ ask_provider(struct verifying *v, const struct pn_provider *provider,
 	return r;
 }
 
-/* enum result, or -ENOMEM. */
+/* What was signed is right: is the event what it says? enum result, or < 0. */
+static int
+judge_event(struct verifying *v, const struct pn_provider *provider,
+    const struct pn_evidence_row *row, const struct pn_request *request,
+    struct pn_arena *arena, const char **ret_reason)
+{
+	const struct pn_conf *conf = v->ctl->conf;
+
+	for (size_t i = 0; i < conf->account_count; i++) {
+		const struct pn_conf_account *account = &conf->accounts[i];
+		int r;
+
+		if (!pn_str_is(row->provider, account->provider) ||
+		    !pn_str_is(row->tenant, account->tenant))
+			continue;
+		r = ctl_evidence_compare(v->ctl->query, provider,
+		    v->accounts[i], row, request, arena, ret_reason);
+		return r == CTL_EVENT_SAME      ? RIGHT
+		       : r == CTL_EVENT_DIFFERS ? WRONG
+		       : r == CTL_EVENT_UNREAD  ? NOT_COMPARED
+						: r;
+	}
+	*ret_reason = "its signature is right, but the configuration has not "
+		      "its account, by which the event is compared";
+	return NOT_COMPARED;
+}
+
+/* enum result, or < 0. */
 static int
 judge(struct verifying *v, const struct pn_evidence_row *row,
     struct pn_arena *arena, const char **ret_reason)
@@ -203,7 +234,14 @@ judge(struct verifying *v, const struct pn_evidence_row *row,
 	if (r == 0)
 		r = ask_provider(
 		    v, provider, row, &request, key, arena, ret_reason);
-	return r == PN_REVERIFY_NO_KEY ? NO_KEY : r == 0 ? RIGHT : r;
+	if (r == PN_REVERIFY_NO_KEY) {
+		*ret_reason = "the configuration has not the secret that is "
+			      "said to have signed it";
+		return NO_KEY;
+	}
+	return r == 0 && row->event_id.len > 0
+		   ? judge_event(v, provider, row, &request, arena, ret_reason)
+		   : r;
 }
 static_assert((int)WRONG == (int)PN_REVERIFY_WRONG, "judge() takes it over");
 
@@ -213,6 +251,8 @@ static void
 add_json(struct pn_buf *out, const struct pn_evidence_row *row,
     enum result result, const char *reason)
 {
+	char hex[2 * PN_SHA256_BYTES + 1];
+
 	pn_buf_add_char(out, '{');
 	ctl_add_member(out, "result", pn_str_from(result_names[result]));
 	ctl_add_member(out, "reason", pn_str_from(reason));
@@ -222,6 +262,10 @@ add_json(struct pn_buf *out, const struct pn_evidence_row *row,
 	ctl_add_member(out, "tenant", row->tenant);
 	ctl_add_member(out, "out_trade_no", row->out_trade_no);
 	ctl_add_member(out, "event_id", row->event_id);
+	if (row->key_fingerprint.len == PN_SHA256_BYTES) {
+		pn_hex_lower(row->key_fingerprint.data, PN_SHA256_BYTES, hex);
+		ctl_add_member(out, "key_fingerprint", pn_str_from(hex));
+	}
 	pn_buf_add_text(out, "}\n");
 }
 
@@ -254,13 +298,14 @@ verify_row(const struct pn_evidence_row *row, void *payload)
 	int r = 0;
 
 	if (result < 0) {
-		ctl_complain("out of memory");
+		ctl_complain(
+		    "the event could not be read: %s", ctl_fault_text(result));
 		v->list.exit = CTL_REFUSED;
 		return result;
 	}
 	v->counts[result]++;
 	ctl_progress_set(&v->progress, v->progress.done + 1);
-	if (result == RIGHT || result == NO_KEY)
+	if (result == RIGHT)
 		return 0;
 	if (v->list.table == NULL)
 		add_json(&v->list.out, row, (enum result)result, reason);
@@ -292,6 +337,9 @@ add_summary(const struct verifying *v, struct pn_buf *out)
 		    ", %lld not verifiable without the secret that signed "
 		    "them",
 		    (long long)n[NO_KEY]);
+	if (n[NOT_COMPARED] > 0)
+		pn_buf_printf(out, ", %lld not comparable with their events",
+		    (long long)n[NOT_COMPARED]);
 	pn_buf_add_char(out, '\n');
 }
 
@@ -352,7 +400,10 @@ run(struct verifying *v)
 		return r;
 	add_summary(v, &v->list.out);
 	r = ctl_flush(&v->list.out);
-	if (v->unknown || v->counts[WRONG] + v->counts[MISSING] > 0)
+	for (int i = RIGHT + 1; i < RESULT_COUNT; i++)
+		if (v->counts[i] > 0)
+			r = CTL_REFUSED;
+	if (v->unknown)
 		return CTL_REFUSED;
 	return r;
 }

@@ -32,6 +32,7 @@ enum column {
 	C_KEY_PEM,
 	C_OUT_TRADE_NO,
 	C_EVENT_ID,
+	C_EVENT_HASH,
 	C_COUNT
 };
 
@@ -48,7 +49,8 @@ call_row(const PGresult *result, int at, pn_evidence_row_fn row, void *payload)
 {
 	PN_CLEANUP(bytes_freep) unsigned char *body = NULL;
 	PN_CLEANUP(bytes_freep) unsigned char *fingerprint = NULL;
-	size_t body_len, fingerprint_len;
+	PN_CLEANUP(bytes_freep) unsigned char *hash = NULL;
+	size_t body_len, fingerprint_len, hash_len;
 
 	assert(PQnfields(result) == C_COUNT);
 	body = PQunescapeBytea(
@@ -56,7 +58,9 @@ call_row(const PGresult *result, int at, pn_evidence_row_fn row, void *payload)
 	fingerprint = PQunescapeBytea(
 	    (unsigned char *)PQgetvalue(result, at, C_KEY_FINGERPRINT),
 	    &fingerprint_len);
-	if (body == NULL || fingerprint == NULL)
+	hash = PQunescapeBytea(
+	    (unsigned char *)PQgetvalue(result, at, C_EVENT_HASH), &hash_len);
+	if (body == NULL || fingerprint == NULL || hash == NULL)
 		return -ENOMEM;
 
 	struct pn_evidence_row out = {
@@ -72,6 +76,7 @@ call_row(const PGresult *result, int at, pn_evidence_row_fn row, void *payload)
 		.key_pem = pn_query_str(result, at, C_KEY_PEM),
 		.out_trade_no = pn_query_str(result, at, C_OUT_TRADE_NO),
 		.event_id = pn_query_str(result, at, C_EVENT_ID),
+		.event_hash = { (char *)hash, hash_len },
 	};
 
 	return row(&out, payload);

@@ -2,7 +2,7 @@
 -- without the first $5 rows. One receipt may have two rows, and both count.
 SELECT v.receipt_id, (extract(epoch FROM v.received_at) * 1000000)::int8,
 	v.provider, v.tenant, v.headers, v.body, v.key_fingerprint,
-	k.fingerprint IS NOT NULL, k.pem, r.out_trade_no, NULL
+	k.fingerprint IS NOT NULL, k.pem, r.out_trade_no, NULL, NULL
 FROM (
 	SELECT *
 	FROM paynotify.evidence e

@@ -3,7 +3,7 @@
 SELECT v.receipt_id, (extract(epoch FROM e.received_at) * 1000000)::int8,
 	e.provider, e.tenant, v.headers, v.body, v.key_fingerprint,
 	k.fingerprint IS NOT NULL, k.pem, e.out_trade_no,
-	'evt_' || replace(e.id::text, '-', '')
+	'evt_' || replace(e.id::text, '-', ''), e.request_hash
 FROM paynotify.event_log e
 LEFT JOIN paynotify.evidence v
 	ON v.receipt_id = e.receipt_id AND v.received_at = e.received_at

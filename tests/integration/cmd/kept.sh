@@ -69,7 +69,7 @@ test_kept__3_honest_evidence_is_right() {
     trigger --account wechat/hmac --out-trade-no H1 payment.succeeded
     verify --all; exits 0; silent; same "$out" '6 right, 0 wrong'
     verify --all --json; exits 0
-    json '. == [{"right": 6, "wrong": 0, "not_verifiable": 0, "missing": 0}]'
+    json '. == [{"right": 6, "wrong": 0, "not_verifiable": 0, "not_comparable": 0, "missing": 0}]'
     verify --all --tenant hmac; exits 0; same "$out" '1 right, 0 wrong'
     verify --since 1h; exits 0; same "$out" '6 right, 0 wrong'
     verify --since 2099-01-01; exits 0; same "$out" '0 right, 0 wrong'
@@ -84,8 +84,11 @@ app_id = 2021000000000009
 public_key = keys/stranger_public.pem
 CONF
     chmod 600 "$work/other.conf"
-    run "$ctl" evidence verify --all -c "$work/other.conf"; exits 0
-    same "$out" '3 right, 0 wrong, 3 not verifiable without the secret that signed them'
+    run "$ctl" evidence verify --all --json -c "$work/other.conf"; exits 1
+    json '.[-1].right == 3 and .[-1].not_verifiable == 3 and (.[0] | .result == "not_verifiable" and
+        (.key_fingerprint | length) == 64)'
+    run "$ctl" evidence verify webhook:alipay:A1 -c "$work/other.conf"; exits 1; says 'not_comparable .*not its account'
+    verify --json $(sql 'SELECT seq FROM paynotify.event_log'); exits 0; json '.[-1] | .right == 7 and .not_comparable == 0'
 }
 
 # One byte of anything that counts, by whoever can write to the database.
@@ -117,6 +120,20 @@ not on record|verifying_keys|fingerprint = sha256(fingerprint)|pem IS NOT NULL
 LIST
     same $n 14
     verify --all; exits 0; same "$out" '6 right, 0 wrong'
+    # a signature that is right says nothing of an event that somebody has changed
+    while IFS='|' read -r name set; do
+        sql "CREATE TABLE public.saved AS TABLE paynotify.event_log"
+        sql "UPDATE paynotify.event_log SET $set WHERE key = 'webhook:alipay:A1'"
+        verify --json webhook:alipay:A1; exits 1
+        json --arg name "$name" '.[0] | .result == "wrong" and (.reason | test($name))'
+        sql "UPDATE paynotify.event_log e SET amount = s.amount, request_hash = s.request_hash, receipt_id = s.receipt_id,
+            received_at = s.received_at FROM public.saved s WHERE s.seq = e.seq; DROP TABLE public.saved"
+    done <<'LIST'
+a field is another|amount = amount + 1
+its fingerprint|request_hash = sha256('x')
+of another event|(receipt_id, received_at) = (SELECT receipt_id, received_at FROM public.saved WHERE key = 'webhook:alipay:A2')
+LIST
+    verify webhook:alipay:A1; exits 0; same "$out" '1 right, 0 wrong'
     # people get a table, and the count
     sql "UPDATE paynotify.evidence SET body = body || 'x' WHERE body LIKE '%out_trade_no=A1%'"
     verify webhook:alipay:A1; exits 1; says '^RECEIVED +ACCOUNT +OUT_TRADE_NO +RECEIPT +RESULT +REASON$'
