@@ -88,7 +88,8 @@ CONF
     json '.[-1].right == 3 and .[-1].not_verifiable == 3 and (.[0] | .result == "not_verifiable" and
         (.key_fingerprint | length) == 64)'
     run "$ctl" evidence verify webhook:alipay:A1 -c "$work/other.conf"; exits 1; says 'not_comparable .*not its account'
-    verify --json $(sql 'SELECT seq FROM paynotify.event_log'); exits 0; json '.[-1] | .right == 7 and .not_comparable == 0'
+    mapfile -t seqs < <(sql 'SELECT seq FROM paynotify.event_log')
+    verify --json "${seqs[@]}"; exits 0; json '.[-1] | .right == 7 and .not_comparable == 0'
 }
 
 # One byte of anything that counts, by whoever can write to the database.
