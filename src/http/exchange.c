@@ -297,7 +297,8 @@ reserve(struct pn_exchange *x, size_t size)
 
 	if (body == NULL)
 		return false;
-	if (x->body_len > 0)
+	assert(x->body != NULL || x->body_len == 0);
+	if (x->body != NULL)
 		memcpy(body, x->body, x->body_len);
 	x->body = body;
 	x->body_size = size;

@@ -412,9 +412,12 @@ pn_conn_query(struct pn_conn *conn, const char *sql,
 bool
 pn_conn_alive(struct pn_conn *conn)
 {
+	bool alive = true;
+
 	assert(conn->pg != NULL);
 	/* Nothing is expected: readable means a notice or the end, or why it
-	 * ends and behind that the end. */
-	return PQconsumeInput(conn->pg) == 1 && PQconsumeInput(conn->pg) == 1 &&
-	       PQstatus(conn->pg) == CONNECTION_OK;
+	 * ends and, read the second time, the end. */
+	for (int i = 0; i < 2 && alive; i++)
+		alive = PQconsumeInput(conn->pg) == 1;
+	return alive && PQstatus(conn->pg) == CONNECTION_OK;
 }
