@@ -1,6 +1,7 @@
 """The database away, slow, locked, without rights; and that none of that hides
 whether the daemon is alive, or holds up its end.
 """
+import re
 import subprocess
 import threading
 
@@ -81,9 +82,17 @@ class Faults(AdminCase):
             self.use(self.daemons[0])
 
     def test_faults__a_lost_connection_is_made_again(self):
+        def connected():
+            page = self.ask("GET", "/metrics").body.decode()
+            return re.search(r"^paynotify_database_reconnects_total (\d+)", page,
+                             re.M)[1]
+
         self.expect(self.ask("GET", "/api/v1/consumers"), 200)
+        before = connected()
         psql("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE"
              " application_name = 'paynotifyd'")
+        # Until it has noticed it is as ready as before.
+        eventually(lambda: connected() != before, "connected again")
         eventually(lambda: self.ask("GET", "/readyz").status == 200, "ready again")
         for _ in range(4):
             self.expect(self.ask("GET", "/api/v1/consumers"), 200)
