@@ -111,7 +111,7 @@ class Start(Case):
         for old, new, line in (("[admin]", "colour = red\n[admin]", 5),
                                ("unix:" + self.daemon.folder + "/admin.sock",
                                 "0.0.0.0:8601", 6),
-                               ("apiv3.txt", "nothing.txt", 16)):
+                               ("apiv3.txt", "nothing.txt", 17)):
             with open(path, "w") as f:
                 f.write(good.replace(old, new, 1))
             os.chmod(path, 0o600)
