@@ -15,7 +15,7 @@ cd "$(dirname "${BASH_SOURCE[0]}")/.." || exit 1
 exec </dev/null
 
 FIRST=(lint build clang unit)
-WAITING=(pull guard examples e2e crash package quickstart)
+WAITING=(commands pull guard examples e2e crash package quickstart)
 COMPUTING=(asan tsan fuzz)
 STAGES=("${FIRST[@]}" "${WAITING[@]}" "${COMPUTING[@]}")
 # The same without sanitizers; asan and tsan run these tests, so that all stages
@@ -65,6 +65,9 @@ stage_clang() { preset asan && cmake --build --preset asan -j "$jobs" -- --quiet
 stage_unit() { ctests release 'unit|golden|fuzz' "$jobs"; }
 # Its tests wait more than they compute.
 stage_integration() { ctests release integration "$((jobs + 1))"; }
+# paynotifyctl has no threads and its C is unit tested under the sanitizers; what
+# these scripts cost is processes, each dear with them.
+stage_commands() { ctests release cmd "$((jobs + 1))"; }
 stage_pull() { bash tests/pull/run.sh build/release; }
 stage_guard() {
     # Two clusters, and tests that wait more than they compute.
@@ -92,7 +95,7 @@ stage_asan() {
     # Everything again that is C: what is out of bounds, leaked or undefined.
     stage_clang >/dev/null &&
         ASAN_OPTIONS=detect_leaks=1:abort_on_error=0 UBSAN_OPTIONS=print_stacktrace=1 \
-            ctests asan 'unit|golden|fuzz|integration' "$((jobs + 1))" readme
+            ctests asan 'unit|golden|fuzz|integration' "$((jobs + 1))" 'readme|cmd'
 }
 stage_tsan() {
     # What has threads: the store's writers, the server, the pipeline, pushes;
