@@ -14,6 +14,7 @@ Run by run.sh, which makes the database, the requests and the configuration.
 import argparse
 import asyncio
 import collections
+import glob
 import os
 import random
 import signal
@@ -132,9 +133,13 @@ class Daemon:
                                         stdout=self.log, stderr=self.log)
 
     def blocks(self, number):
-        with open(f"/proc/{self.process.pid}/status") as status:
-            masks = dict(line.split(":", 1) for line in status)
-        return int(masks.get("SigBlk", "0"), 16) >> number - 1 & 1
+        """Any thread: one that waits for a signal has it let through."""
+        for path in glob.glob(f"/proc/{self.process.pid}/task/*/status"):
+            with open(path) as status:
+                masks = dict(line.split(":", 1) for line in status)
+            if int(masks.get("SigBlk", "0"), 16) >> number - 1 & 1:
+                return True
+        return False
 
     def kill(self):
         if self.process.poll() is not None:
