@@ -7,23 +7,6 @@
 #include <jansson.h>
 
 #include "paynotify/json.h"
-#include "paynotify/moment.h"
-
-static void
-add_label(struct pn_buf *out, const char *label)
-{
-	pn_buf_printf(out, "%-16s ", label);
-}
-
-static void
-add_line(struct pn_buf *out, const char *label, struct pn_str text)
-{
-	if (text.len == 0)
-		return;
-	add_label(out, label);
-	ctl_add_clean(out, text);
-	pn_buf_add_char(out, '\n');
-}
 
 static void
 add_amount_line(struct pn_buf *out, const char *label, struct pn_amount amount,
@@ -31,18 +14,8 @@ add_amount_line(struct pn_buf *out, const char *label, struct pn_amount amount,
 {
 	if (!amount.present)
 		return;
-	add_label(out, label);
+	ctl_add_label(out, label);
 	ctl_add_money(out, amount.minor, currency);
-	pn_buf_add_char(out, '\n');
-}
-
-static void
-add_time_line(struct pn_buf *out, const char *label, int64_t us)
-{
-	if (us == PN_MOMENT_NONE)
-		return;
-	add_label(out, label);
-	ctl_add_time(out, us);
 	pn_buf_add_char(out, '\n');
 }
 
@@ -53,35 +26,35 @@ ctl_event_add_text(struct pn_buf *out, const struct pn_event_row *row)
 	char id[PN_EVENT_ID_TEXT_BYTES];
 
 	pn_event_id_text(e->id, id);
-	add_label(out, "event");
+	ctl_add_label(out, "event");
 	ctl_add_clean(out, e->type);
 	pn_buf_add_text(out, e->livemode ? "\n" : "  (test account)\n");
-	add_line(out, "key", e->key);
-	add_line(out, "id", pn_str_from(id));
+	ctl_add_line(out, "key", e->key);
+	ctl_add_line(out, "id", pn_str_from(id));
 	if (row->seq >= 0) {
-		add_label(out, "seq");
+		ctl_add_label(out, "seq");
 		pn_buf_printf(out, "%lld\n", (long long)row->seq);
 	}
-	add_label(out, "tenant");
+	ctl_add_label(out, "tenant");
 	ctl_add_clean(out, e->provider);
 	pn_buf_add_char(out, '/');
 	ctl_add_clean(out, e->tenant);
 	pn_buf_add_char(out, '\n');
-	add_line(out, "account", e->account);
-	add_line(out, "out_trade_no", e->out_trade_no);
-	add_line(out, "transaction_id", e->transaction_id);
+	ctl_add_line(out, "account", e->account);
+	ctl_add_line(out, "out_trade_no", e->out_trade_no);
+	ctl_add_line(out, "transaction_id", e->transaction_id);
 	add_amount_line(out, "amount", e->amount, e->currency);
 	add_amount_line(out, "order_amount", e->order_amount, e->currency);
 	if (e->refund.present) {
-		add_line(out, "refund id", e->refund.id);
-		add_line(out, "out_refund_no", e->refund.out_refund_no);
+		ctl_add_line(out, "refund id", e->refund.id);
+		ctl_add_line(out, "out_refund_no", e->refund.out_refund_no);
 		add_amount_line(out, "refunded_total", e->refund.refunded_total,
 		    e->currency);
 	}
 	if (row->flags.len > 2) /* more than [] */
-		add_line(out, "flags", row->flags);
-	add_time_line(out, "occurred_at", e->occurred_at_us);
-	add_time_line(out, "received_at", row->received_at_us);
+		ctl_add_line(out, "flags", row->flags);
+	ctl_add_time_line(out, "occurred_at", e->occurred_at_us);
+	ctl_add_time_line(out, "received_at", row->received_at_us);
 }
 
 void

@@ -15,7 +15,6 @@
 #include <errno.h>
 #include <inttypes.h>
 
-#include "paynotify/moment.h"
 #include "paynotify/render.h"
 
 static const char *const action_titles[] = { "DONE AT", "ACTION", "ACTOR",
@@ -98,30 +97,9 @@ find_scope(struct ctl *ctl, struct scopes *scopes)
 /* -- the key as text --------------------------------------------------------- */
 
 static void
-add_line(struct pn_buf *out, const char *label, struct pn_str text)
-{
-	if (text.len == 0)
-		return;
-	pn_buf_printf(out, "%-16s ", label);
-	ctl_add_clean(out, text);
-	pn_buf_add_char(out, '\n');
-}
-
-static void
 add_number_line(struct pn_buf *out, const char *label, int64_t value)
 {
 	pn_buf_printf(out, "%-16s %" PRId64 "\n", label, value);
-}
-
-static void
-add_time_line(struct pn_buf *out, const char *label, int64_t us)
-{
-	char text[PN_MOMENT_TEXT_BYTES];
-
-	if (us == PN_MOMENT_NONE)
-		return;
-	pn_moment_format_rfc3339(us - us % PN_SECOND_US, text);
-	add_line(out, label, pn_str_from(text));
 }
 
 static void
@@ -136,7 +114,7 @@ add_state_line(struct pn_buf *out, const struct pn_guard_key_row *row)
 	};
 	struct pn_str state = ctl_keys_state_text(row);
 
-	pn_buf_printf(out, "%-16s ", "state");
+	ctl_add_label(out, "state");
 	ctl_add_clean(out, state);
 	for (size_t i = 0; i < PN_COUNT(means); i++)
 		if (pn_str_is(state, means[i][0]))
@@ -154,7 +132,7 @@ add_answer_lines(struct pn_buf *out, const struct pn_guard_key *key)
 		return;
 	add_number_line(out, "status", key->row.status);
 	while (rest.data != NULL)
-		add_line(out, "header", pn_str_split(&rest, '\n'));
+		ctl_add_line(out, "header", pn_str_split(&rest, '\n'));
 	if (key->body_bytes < 0)
 		return;
 	pn_buf_printf(out, "%-16s %" PRId64 " bytes", "body", key->body_bytes);
@@ -172,25 +150,25 @@ add_key_text(struct pn_buf *out, const struct pn_guard_key *key)
 {
 	const struct pn_guard_key_row *row = &key->row;
 
-	add_line(out, "tenant", row->tenant);
-	add_line(out, "route", row->route);
-	add_line(out, "key", row->key);
+	ctl_add_line(out, "tenant", row->tenant);
+	ctl_add_line(out, "route", row->route);
+	ctl_add_line(out, "key", row->key);
 	add_state_line(out, row);
-	add_line(out, "reason", row->reason);
+	ctl_add_line(out, "reason", row->reason);
 	if (row->state.len > 0) {
 		add_number_line(out, "attempts", row->attempts);
 		add_number_line(out, "crashes", row->crashes);
 	}
-	add_time_line(out, "created", row->created_at_us);
-	add_time_line(out, "claimed", row->locked_at_us);
-	add_time_line(out, "lease ends", row->lease_expires_at_us);
+	ctl_add_time_line(out, "created", row->created_at_us);
+	ctl_add_time_line(out, "claimed", row->locked_at_us);
+	ctl_add_time_line(out, "lease ends", row->lease_expires_at_us);
 	if (pn_str_is(row->state, "PROCESSING"))
-		add_line(out, "token",
+		ctl_add_line(out, "token",
 		    pn_str_is(row->lease, "free") ? PN_STR("none")
 						  : PN_STR("with its holder"));
-	add_time_line(out, "completed", row->completed_at_us);
-	add_time_line(out, "expires", row->expires_at_us);
-	add_line(out, "request hash", key->request_hash);
+	ctl_add_time_line(out, "completed", row->completed_at_us);
+	ctl_add_time_line(out, "expires", row->expires_at_us);
+	ctl_add_line(out, "request hash", key->request_hash);
 	add_answer_lines(out, key);
 	if (!key->archived)
 		return;

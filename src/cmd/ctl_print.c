@@ -192,6 +192,32 @@ ctl_add_time(struct pn_buf *out, int64_t us)
 }
 
 void
+ctl_add_label(struct pn_buf *out, const char *label)
+{
+	pn_buf_printf(out, "%-16s ", label);
+}
+
+void
+ctl_add_line(struct pn_buf *out, const char *label, struct pn_str text)
+{
+	if (text.len == 0)
+		return;
+	ctl_add_label(out, label);
+	ctl_add_clean(out, text);
+	pn_buf_add_char(out, '\n');
+}
+
+void
+ctl_add_time_line(struct pn_buf *out, const char *label, int64_t us)
+{
+	if (us == PN_MOMENT_NONE)
+		return;
+	ctl_add_label(out, label);
+	ctl_add_time(out, us);
+	pn_buf_add_char(out, '\n');
+}
+
+void
 ctl_add_grouped(struct pn_buf *out, int64_t value)
 {
 	char digits[24];

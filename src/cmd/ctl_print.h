@@ -49,6 +49,11 @@ void ctl_add_time(struct pn_buf *out, int64_t us);
  * escaped: DEL, C1 and the marks above become \uNNNN, so that it still says what
  * it said. Text that has passed ctl_add_clean() is not changed. */
 void ctl_add_json_clean(struct pn_buf *out, struct pn_str json);
+/* "tenant           shop1": one thing shown, a line a field. The label alone; or
+ * the whole line, none where there is nothing: "", PN_MOMENT_NONE. */
+void ctl_add_label(struct pn_buf *out, const char *label);
+void ctl_add_line(struct pn_buf *out, const char *label, struct pn_str text);
+void ctl_add_time_line(struct pn_buf *out, const char *label, int64_t us);
 /* Writes the buffer to stdout, cleaned as JSON, and empties it. CTL_DONE;
  * CTL_REFUSED, told, when it could not be written or built. */
 int ctl_flush(struct pn_buf *out);

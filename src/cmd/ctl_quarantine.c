@@ -117,43 +117,23 @@ struct showing {
 };
 
 static void
-add_line(struct pn_buf *out, const char *label, struct pn_str text)
-{
-	if (text.len == 0)
-		return;
-	pn_buf_printf(out, "%-16s ", label);
-	ctl_add_clean(out, text);
-	pn_buf_add_char(out, '\n');
-}
-
-static void
-add_time_line(struct pn_buf *out, const char *label, int64_t us)
-{
-	if (us == PN_MOMENT_NONE)
-		return;
-	pn_buf_printf(out, "%-16s ", label);
-	ctl_add_time(out, us);
-	pn_buf_add_char(out, '\n');
-}
-
-static void
 add_text(struct showing *showing, const struct pn_quarantine_row *row,
     const struct pn_quarantine_recorded *recorded)
 {
 	struct pn_buf *out = &showing->out;
 
 	pn_buf_printf(out, "%-16s %lld\n", "quarantine", (long long)row->id);
-	add_line(out, "state", row->state);
-	add_line(out, "why", row->reason);
+	ctl_add_line(out, "state", row->state);
+	ctl_add_line(out, "why", row->reason);
 	pn_buf_printf(
 	    out, "%-16s " PN_STR_FMT "/", "account", PN_STR_ARG(row->provider));
 	ctl_add_clean(out, row->tenant);
 	pn_buf_add_char(out, '\n');
-	add_time_line(out, "received_at", row->received_at_us);
-	add_line(out, "out_trade_no", row->out_trade_no);
-	add_line(out, "subject", row->subject);
-	add_line(out, "fingerprint", row->fingerprint);
-	add_line(out, "receipt", row->receipt_id);
+	ctl_add_time_line(out, "received_at", row->received_at_us);
+	ctl_add_line(out, "out_trade_no", row->out_trade_no);
+	ctl_add_line(out, "subject", row->subject);
+	ctl_add_line(out, "fingerprint", row->fingerprint);
+	ctl_add_line(out, "receipt", row->receipt_id);
 	if (recorded->seq >= 0) {
 		pn_buf_printf(out, "%-16s seq %lld of ", "recorded event",
 		    (long long)recorded->seq);
@@ -161,10 +141,10 @@ add_text(struct showing *showing, const struct pn_quarantine_row *row,
 		pn_buf_printf(out, ": `" CTL_NAME " events show %s -c %s`\n",
 		    recorded->id, showing->ctl->args.config);
 	}
-	add_line(out, "events", row->events);
-	add_time_line(out, "resolved_at", row->resolved_at_us);
-	add_line(out, "resolved_by", row->resolved_by);
-	add_line(out, "resolution", row->resolution);
+	ctl_add_line(out, "events", row->events);
+	ctl_add_time_line(out, "resolved_at", row->resolved_at_us);
+	ctl_add_line(out, "resolved_by", row->resolved_by);
+	ctl_add_line(out, "resolution", row->resolution);
 	if (pn_str_is(row->state, "open"))
 		pn_buf_printf(out, "%-16s %s\n", "what to do",
 		    pn_quarantine_hint(row->reason));
