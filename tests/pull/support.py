@@ -196,7 +196,7 @@ class Case(unittest.TestCase):
             if self.own_database:
                 c.execute(f"DROP DATABASE {self.database} WITH (FORCE)")
 
-    def session(self, user=USER, timeout_ms=5000):
+    def session(self, user=USER, timeout_ms=20000):
         """A connection for one worker. Whatever waits longer than the timeout
         for another transaction fails."""
         c = connect(self.database, user=user)

@@ -14,7 +14,7 @@ class Claim(Case):
         get the same event."""
         seqs = self.events(6)
         got = {}
-        workers = [self.session(timeout_ms=2000) for _ in range(3)]
+        workers = [self.session() for _ in range(3)]
         for w in workers:
             w.run("BEGIN")
             mine = self.claim(w, most=2)

@@ -111,7 +111,7 @@ class Order(Case):
         would hold its consumer up for ever."""
         late = self.event("o9")
         last = self.event("o8")
-        a = self.session(timeout_ms=2000)
+        a = self.session()
         a.run("BEGIN")
         a.run("SELECT * FROM paynotify.claim('app', 10, '1 min')")
         self.refused(REFUSED, self.operate, "skip", late)
@@ -143,7 +143,7 @@ class Order(Case):
     def test_an_order_across_claims_of_open_transactions(self):
         """Another worker would take the refund while the payment is claimed
         in a transaction that nobody sees yet."""
-        a, b = self.session(timeout_ms=2000), self.session(timeout_ms=2000)
+        a, b = self.session(), self.session()
         a.run("BEGIN")
         b.run("BEGIN")
         got = self.claim(a, most=1)
@@ -159,7 +159,7 @@ class Order(Case):
     def test_an_order_across_windows_of_one_claim(self):
         """The same, where the payment was in an earlier window: a claim that
         looks on would forget it."""
-        a, b = self.session(timeout_ms=2000), self.session(timeout_ms=2000)
+        a, b = self.session(), self.session()
         a.run("BEGIN")
         self.assertEqual(list(self.claim(a, most=1)), [self.payment])
         self.done(*self.claim().values())       # `other`
@@ -178,7 +178,7 @@ class Order(Case):
     def test_who_looks_on_locks_no_event_of_another_order(self):
         """A worker whose transaction stays open would keep a refund that it
         only looked at from everybody."""
-        a, b = self.session(timeout_ms=2000), self.session(timeout_ms=2000)
+        a, b = self.session(), self.session()
         self.claim()
         first = self.event("o5")
         a.run("BEGIN")

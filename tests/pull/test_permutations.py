@@ -21,7 +21,7 @@ class Worker:
 
     def __init__(self, case, name):
         self.case, self.name = case, name
-        self.session = case.session(timeout_ms=20000)
+        self.session = case.session()
         self.begin()
 
     def begin(self):

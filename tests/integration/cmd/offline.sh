@@ -242,7 +242,8 @@ test_cmd__the_sample_configuration_loads() {
     cp "$work/keys/platform.pem" "$d/app_ca.pem"
     printf 'whsec_%s\n' "$(head -c 32 /dev/zero | base64)" >"$d/app_webhook.secret"
     cp "$work/keys/platform.pem" "$d/upstream_ca.pem"
-    chmod 600 "$d"/*.pem "$d"/*.key "$d"/*.secret
+    openssl rand -hex 32 >"$d/admin_token"
+    chmod 600 "$d"/admin_token "$d"/*.pem "$d"/*.key "$d"/*.secret
     cp "$top/src/conf/paynotifyd.conf.sample" "$d/as_is.conf"
     sed -E '/^;(tenant_header|api_keys) = /d; s/^;([a-z_0-9]+ = )/\1/; s/^test = no/test = yes/' \
         "$d/as_is.conf" >"$d/all.conf"
