@@ -29,6 +29,11 @@ logs=build/logs
 # A killed server loses nothing without fsync either, a power cut is nobody's test
 # here, and databases are made ten times quicker. What is about crashes keeps it.
 export PN_PG_CONF='fsync = off'
+# Their folders are in memory, where there is enough: a database is some 300 files.
+PN_PG_TMP=/tmp
+[ "$(df -Pk /dev/shm 2>/dev/null | awk 'NR == 2 { print $4 }')" -gt 6000000 ] 2>/dev/null &&
+    [ -w /dev/shm ] && PN_PG_TMP=/dev/shm
+export PN_PG_TMP
 # Asked for the dependencies that the compiler writes anyway, ccache need not run
 # the preprocessor first, which for our files is half of compiling.
 export CCACHE_DEPEND=1
@@ -94,7 +99,7 @@ stage_e2e() {
     cat "$logs/proxy.log"
     return "$status"
 }
-stage_crash() { PN_PG_CONF='' bash tests/fault/run.sh build/release; }
+stage_crash() { PN_PG_CONF='' PN_PG_TMP=/tmp bash tests/fault/run.sh build/release; }
 stage_asan() {
     # Everything again that is C: what is out of bounds, leaked or undefined.
     stage_clang >/dev/null &&
@@ -114,7 +119,7 @@ stage_fuzz() {
         bash tests/lib/fuzz.sh build/fuzz "$FUZZ_SECONDS" "$jobs"
 }
 stage_package() { bash tests/package/run.sh build/release; }
-stage_quickstart() { PN_PG_CONF='' bash tests/lib/quickstart.sh; }
+stage_quickstart() { PN_PG_CONF='' PN_PG_TMP=/tmp bash tests/lib/quickstart.sh; }
 
 # passed and failed of a log: what ctest says (its tests may count too), else
 # node --test or a line of our own; a stage that counts nothing is one test.

@@ -161,15 +161,18 @@ class Flood(Case):
             " 'rate_limited' AND body_bytes > 0 AND length(raw) = 0"
             " AND provider = 'alipay'"), "a receipt of a 429, without what was sent")
 
+
+class Proxied(Case):
+    server = "rate_limit = 1/s"
+
     def test_http__peers_behind_a_proxy_are_told_apart(self):
         """One client behind the proxy uses up everybody's allowance."""
         headers, body = self.signer.wechat(forge=True)
         with self.daemon.connect() as c:
-            for _ in range(40):
-                c.ask(raw(WECHAT, {**headers, "X-Forwarded-For": "198.51.100.1"}, body))
-            last = c.ask(raw(WECHAT, {**headers, "X-Forwarded-For": "198.51.100.1"}, body))
+            seen = {c.ask(raw(WECHAT, {**headers, "X-Forwarded-For": "198.51.100.1"},
+                              body)).status for _ in range(40)}
             other = c.ask(raw(WECHAT, {**headers, "X-Forwarded-For": "198.51.100.2"}, body))
-        self.assertEqual((last.status, other.status), (429, 401))
+        self.assertEqual((seen, other.status), ({401, 429}, 401))
 
 
 class Together(Case):
