@@ -4,8 +4,9 @@
 #   tests/run.sh              all stages
 #   tests/run.sh STAGE...     these, in this order; --list names them
 #
-# Without names, what computes (the sanitizers, fuzzing) runs beside what mostly
-# waits for servers and processes; the output of each comes when it has ended.
+# Without names, once the programs are built, what only computes (lint, clang, the
+# sanitizers, fuzzing) runs beside what mostly waits for servers and processes; the
+# output of each comes when it has ended.
 # A stage that fails does not keep the others from running; the exit status is
 # 1 when one did. Output of each stage: build/logs/STAGE.log as well. Needs no
 # standard input, leaves nothing running.
@@ -15,15 +16,15 @@ cd "$(dirname "${BASH_SOURCE[0]}")/.." || exit 1
 . tests/lib/pg.sh
 exec </dev/null
 
-FIRST=(lint build clang unit)
-WAITING=(commands pull guard examples e2e crash package quickstart)
-COMPUTING=(asan tsan fuzz)
+FIRST=(build unit)
+WAITING=(pull commands guard examples e2e crash package quickstart)
+COMPUTING=(lint clang asan tsan fuzz)
 STAGES=("${FIRST[@]}" "${WAITING[@]}" "${COMPUTING[@]}")
 # The same without sanitizers; asan and tsan run these tests, so that all stages
 # together need not.
 MORE=(integration)
 STAGE_SECONDS_MAX=600
-FUZZ_SECONDS=${FUZZ_SECONDS:-60}
+FUZZ_SECONDS=${FUZZ_SECONDS:-30} # on each core: a minute in all
 jobs=$(nproc)
 logs=build/logs
 # A killed server loses nothing without fsync either, a power cut is nobody's test
@@ -59,24 +60,32 @@ clang_runtime() {
 
 preset() {
     local more=()
-    # The sanitizers' presets are clang's, if it has its runtime.
-    [[ $1 == [at]san ]] && ! clang_runtime && more=(-DCMAKE_C_COMPILER=gcc)
+    if [[ $1 == asan ]]; then
+        # The preset is clang's, if it has its runtime; then it is the tree of the
+        # fuzz targets too, and one build less.
+        clang_runtime && more=(-DPN_FUZZ=ON) || more=(-DCMAKE_C_COMPILER=gcc)
+    fi
     cmake --preset "$1" "${more[@]}" >/dev/null
 }
 
-ctests() { # preset labels jobs [labels left out]
-    ctest --preset "$1" -L "^($2)$" ${4:+-LE "^($4)$"} -j "$3" --no-tests=error
+ctests() { # preset labels [labels left out]
+    ctest --preset "$1" -L "^($2)$" ${3:+-LE "^($3)$"} -j "$jobs" --no-tests=error
 }
 
 stage_lint() { preset release && bash tests/lint/run.sh build/release; }
-stage_build() { preset release && cmake --build --preset release -j "$jobs" -- --quiet; }
+# Not the programs of tests/integration: they run with a sanitizer only.
+stage_build() {
+    local folders=(src/*/CMakeLists.txt systemd/CMakeLists.txt tests/unit/*/CMakeLists.txt
+        tests/{golden,fuzz,bench}/CMakeLists.txt)
+    preset release && cmake --build --preset release -j "$jobs" \
+        --target "${folders[@]/%CMakeLists.txt/all}" -- --quiet
+}
 stage_clang() { preset asan && cmake --build --preset asan -j "$jobs" -- --quiet; }
-stage_unit() { ctests release 'unit|golden|fuzz' "$jobs"; }
-# Its tests wait more than they compute.
-stage_integration() { ctests release integration "$((jobs + 1))"; }
+stage_unit() { ctests release 'unit|golden|fuzz'; }
+stage_integration() { cmake --preset release >/dev/null && cmake --build --preset release -j "$jobs" -- --quiet && ctests release integration; }
 # paynotifyctl has no threads and its C is unit tested under the sanitizers; what
 # these scripts cost is processes, each dear with them.
-stage_commands() { ctests release cmd "$((jobs + 1))"; }
+stage_commands() { ctests release 'cmd|readme'; }
 stage_pull() { bash tests/pull/run.sh build/release; }
 stage_guard() {
     # Two clusters, and tests that wait more than they compute.
@@ -100,23 +109,24 @@ stage_e2e() {
     return "$status"
 }
 stage_crash() { PN_PG_CONF='' PN_PG_TMP=/tmp bash tests/fault/run.sh build/release; }
+# Each test with one of the sanitizers: where threads meet with TSan, all else with
+# ASan and UBSan. `ctest --preset asan` runs all of them with both.
 stage_asan() {
-    # Everything again that is C: what is out of bounds, leaked or undefined.
+    # The seeds of the fuzz targets are read by the fuzzer, if there is one.
+    local left='readme|cmd|threads'
+    ! clang_runtime || left+='|fuzz'
     stage_clang >/dev/null &&
         ASAN_OPTIONS=detect_leaks=1:abort_on_error=0 UBSAN_OPTIONS=print_stacktrace=1 \
-            ctests asan 'unit|golden|fuzz|integration' "$((jobs + 1))" 'readme|cmd'
+            ctests asan 'unit|golden|fuzz|integration' "$left"
 }
 stage_tsan() {
-    # What has threads: the store's writers, the server, the pipeline, pushes;
-    # not the commands, which have none.
+    # The store's writers, the server, the pipeline, reload, pushes.
     preset tsan && cmake --build build/tsan -j "$jobs" --target paynotifyd paynotifyctl tests/integration/all -- --quiet &&
-        TSAN_OPTIONS=halt_on_error=1:second_deadlock_stack=1 \
-            ctests tsan integration "$((jobs + 1))" 'readme|cmd'
+        TSAN_OPTIONS=halt_on_error=1:second_deadlock_stack=1 ctests tsan threads
 }
 stage_fuzz() {
     clang_runtime || { echo "no libFuzzer here (libclang-rt-14-dev): left out"; return 0; }
-    preset fuzz && cmake --build build/fuzz -j "$jobs" --target tests/fuzz/all -- --quiet &&
-        bash tests/lib/fuzz.sh build/fuzz "$FUZZ_SECONDS" "$jobs"
+    stage_clang >/dev/null && bash tests/lib/fuzz.sh build/asan "$FUZZ_SECONDS" "$jobs"
 }
 stage_package() { bash tests/package/run.sh build/release; }
 stage_quickstart() { PN_PG_CONF='' PN_PG_TMP=/tmp bash tests/lib/quickstart.sh; }

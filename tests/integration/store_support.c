@@ -254,8 +254,8 @@ database_empty(char ret_dsn[DSN_BYTES], const char *template)
 
 	(void)snprintf(
 	    name, sizeof(name), "pn_%ld_%u", (long)getpid(), database_count++);
-	(void)db(conn, "CREATE DATABASE %s TEMPLATE %s STRATEGY file_copy", name,
-	    template);
+	(void)db(conn, "CREATE DATABASE %s TEMPLATE %s STRATEGY file_copy",
+	    name, template);
 	(void)snprintf(ret_dsn, DSN_BYTES, "%s dbname=%s", test_dsn(), name);
 	PQfinish(conn);
 }
