@@ -16,13 +16,13 @@ cd "$(dirname "${BASH_SOURCE[0]}")/.." || exit 1
 . tests/lib/pg.sh
 exec </dev/null
 
-FIRST=(build unit)
+FIRST=(build golden)
 WAITING=(pull commands guard examples e2e crash package quickstart)
 COMPUTING=(lint clang asan tsan fuzz)
 STAGES=("${FIRST[@]}" "${WAITING[@]}" "${COMPUTING[@]}")
-# The same without sanitizers; asan and tsan run these tests, so that all stages
-# together need not.
-MORE=(integration)
+# The same without sanitizers, for whoever waits for it: asan and tsan run all of
+# these tests.
+MORE=(unit integration)
 STAGE_SECONDS_MAX=600
 FUZZ_SECONDS=${FUZZ_SECONDS:-30} # on each core: a minute in all
 jobs=$(nproc)
@@ -69,20 +69,23 @@ preset() {
 }
 
 ctests() { # preset labels [labels left out]
-    ctest --preset "$1" -L "^($2)$" ${3:+-LE "^($3)$"} -j "$jobs" --no-tests=error
+    # Most wait more than they compute.
+    ctest --preset "$1" -L "^($2)$" ${3:+-LE "^($3)$"} -j "$((jobs + 1))" --no-tests=error
 }
 
 stage_lint() { preset release && bash tests/lint/run.sh build/release; }
-# Not the programs of tests/integration: they run with a sanitizer only.
+# The programs, and what shows that they judge right. Other tests are built where
+# they run, with a sanitizer.
 stage_build() {
-    local folders=(src/*/CMakeLists.txt systemd/CMakeLists.txt tests/unit/*/CMakeLists.txt
-        tests/{golden,fuzz,bench}/CMakeLists.txt)
+    local folders=(src/*/CMakeLists.txt systemd/CMakeLists.txt tests/golden/CMakeLists.txt)
     preset release && cmake --build --preset release -j "$jobs" \
         --target "${folders[@]/%CMakeLists.txt/all}" -- --quiet
 }
+stage_golden() { ctests release golden; }
 stage_clang() { preset asan && cmake --build --preset asan -j "$jobs" -- --quiet; }
-stage_unit() { ctests release 'unit|golden|fuzz'; }
-stage_integration() { cmake --preset release >/dev/null && cmake --build --preset release -j "$jobs" -- --quiet && ctests release integration; }
+build_all() { preset release && cmake --build --preset release -j "$jobs" -- --quiet; }
+stage_unit() { build_all && ctests release 'unit|golden|fuzz'; }
+stage_integration() { build_all && ctests release integration; }
 # paynotifyctl has no threads and its C is unit tested under the sanitizers; what
 # these scripts cost is processes, each dear with them.
 stage_commands() { ctests release 'cmd|readme'; }

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""Runs clang-tidy over src. A file whose preprocessed text was clean before, under
-the same .clang-tidy, is not looked at again: the cache (build/lint) makes the
-second run take seconds.
+"""Runs clang-tidy over src. A file that was clean before, with the same headers of
+the project and the same .clang-tidy, is not looked at again: the cache
+(build/lint) makes the second run take seconds.
 
     tidy.py [--deep] BUILD_DIR [FILE...]   BUILD_DIR has compile_commands.json
 
@@ -9,10 +9,10 @@ second run take seconds.
 takes four times as long.
 """
 import concurrent.futures
+import glob
 import hashlib
 import json
 import os
-import shlex
 import subprocess
 import sys
 
@@ -49,22 +49,17 @@ def entries(build, only):
                 yield path, name, e
 
 
-def digest(entry, seed):
-    """Of the preprocessed file: headers count too."""
-    words = shlex.split(entry["command"])
-    if os.path.basename(words[0]) == "ccache":
-        words = words[1:]
-    words = words[:words.index("-o")] + ["-E", entry["file"]]
-    out = subprocess.run(words, cwd=entry["directory"], capture_output=True,
-                         check=False)
-    if out.returncode:
-        return None
-    return hashlib.sha256(seed + out.stdout).hexdigest()
+def headers():
+    """Of the project, all of them: which of them a file includes, directly or
+    not, only a preprocessor knows, and it takes longer than most checks."""
+    names = glob.glob(os.path.join(ROOT, "src", "**", "*.h"), recursive=True)
+    names += glob.glob(os.path.join(ROOT, "include", "**", "*.h"), recursive=True)
+    return b"".join(read(name) for name in sorted(names))
 
 
-def stamp(entry, seed):
-    mark = digest(entry, seed)
-    return os.path.join(CACHE, mark) if mark else None
+def stamp(path, entry, seed):
+    text = seed + entry["command"].encode() + read(path)
+    return os.path.join(CACHE, hashlib.sha256(text).hexdigest())
 
 
 def problems(command, paths):
@@ -84,7 +79,7 @@ def check(command, files):
         bad = {path: text for path in files
                if (text := problems(command, [path]))}
     for path, mark in files.items():
-        if mark and path not in bad:
+        if path not in bad:
             with open(mark, "w", encoding="ascii"):
                 pass
     return bad
@@ -101,14 +96,16 @@ def main():
     command = [tidy, "--quiet", "-p", build, *quick]
     os.makedirs(CACHE, exist_ok=True)
     version = subprocess.run([tidy, "--version"], capture_output=True, check=True)
-    seed = (version.stdout + read(os.path.join(ROOT, ".clang-tidy"))
-            + " ".join(quick).encode())
-    bad = {}
+    seed = hashlib.sha256(
+        version.stdout + read(os.path.join(ROOT, ".clang-tidy")) + headers()
+        + " ".join(quick).encode()).digest()
+    files, new, bad = {}, {}, {}
+    for path, name, entry in entries(build, args[1:]):
+        files[path] = name
+        mark = stamp(path, entry, seed)
+        if not os.path.exists(mark):
+            new[path] = mark
     with concurrent.futures.ThreadPoolExecutor(os.cpu_count() or 2) as pool:
-        files = {path: name for path, name, _ in entries(build, args[1:])}
-        marks = dict(zip(files, pool.map(
-            lambda e: stamp(e[2], seed), entries(build, args[1:]))))
-        new = {p: m for p, m in marks.items() if not m or not os.path.exists(m)}
         parts = [dict(list(new.items())[i:i + FILES_A_PROCESS])
                  for i in range(0, len(new), FILES_A_PROCESS)]
         for found in pool.map(lambda part: check(command, part), parts):
