@@ -172,6 +172,12 @@ int pn_head_read(struct MHD_Connection *connection, struct pn_arena *arena,
 enum pn_framing
 pn_head_framing(const struct pn_request *request, uint64_t *ret_length);
 
+/* -- the end of accepting (quiesce.c) -------------------------------------- */
+
+/* MHD_quiesce_daemon() without its race with the daemon's threads. Returns what
+ * that does: the listening socket, which the caller owns from then on. */
+int pn_quiesce(struct MHD_Daemon *daemon);
+
 /* -- replies (reply.c) ----------------------------------------------------- */
 
 /* The body stays until the request is completed. */

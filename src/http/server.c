@@ -358,7 +358,7 @@ stop_accepting(struct pn_server *server)
 	drain_backlog(server);
 	for (size_t i = 0; i < server->listener_count; i++) {
 		struct pn_listener *listener = &server->listeners[i];
-		int fd = MHD_quiesce_daemon(listener->daemon);
+		int fd = pn_quiesce(listener->daemon);
 
 		assert(fd == listener->listen.fd);
 		if (!listener->listen.inherited)

@@ -52,7 +52,7 @@ LIBRARIES = [
     (r"libpq|postgres|pg_", "libpq"), (r"microhttpd", "microhttpd"),
     (r"curl/", "curl"), (r"systemd/", "systemd"),
 ]
-LIBC = set("""assert ctype dirent endian errno fcntl getopt glob grp inttypes
+LIBC = set("""assert ctype dirent dlfcn endian errno fcntl getopt glob grp inttypes
     langinfo limits locale malloc math netdb poll pthread pwd sched search semaphore signal spawn stdalign
     stdarg stdatomic stdbool stddef stdint stdio stdlib string strings
     threads time unistd wchar wctype""".split())

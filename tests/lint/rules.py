@@ -117,6 +117,7 @@ GLOBALS = {
     "src/base/metrics.c": "the counters",
     "src/base/series.c": "the counters that have labels",
     "src/crypto/library.c": "algorithms of OpenSSL, fetched once",
+    "src/http/quiesce.c": "whether somebody stops accepting, for epoll_ctl()",
 }
 
 
