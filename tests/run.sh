@@ -81,7 +81,7 @@ stage_build() {
     preset release && cmake --build --preset release -j "$jobs" \
         --target "${folders[@]/%CMakeLists.txt/all}" -- --quiet
 }
-stage_golden() { ctests release golden; }
+stage_golden() { ctests release 'golden|shared'; }
 stage_clang() { preset asan && cmake --build --preset asan -j "$jobs" -- --quiet; }
 build_all() { preset release && cmake --build --preset release -j "$jobs" -- --quiet; }
 stage_unit() { build_all && ctests release 'unit|golden|fuzz'; }
@@ -116,7 +116,7 @@ stage_crash() { PN_PG_CONF='' PN_PG_TMP=/tmp bash tests/fault/run.sh build/relea
 # ASan and UBSan. `ctest --preset asan` runs all of them with both.
 stage_asan() {
     # The seeds of the fuzz targets are read by the fuzzer, if there is one.
-    local left='readme|cmd|threads'
+    local left='readme|cmd|threads|shared'
     ! clang_runtime || left+='|fuzz'
     stage_clang >/dev/null &&
         ASAN_OPTIONS=detect_leaks=1:abort_on_error=0 UBSAN_OPTIONS=print_stacktrace=1 \
@@ -124,7 +124,7 @@ stage_asan() {
 }
 stage_tsan() {
     # The store's writers, the server, the pipeline, reload, pushes.
-    preset tsan && cmake --build build/tsan -j "$jobs" --target paynotifyd paynotifyctl tests/integration/all -- --quiet &&
+    preset tsan && cmake --build build/tsan -j "$jobs" --target threads -- --quiet &&
         TSAN_OPTIONS=halt_on_error=1:second_deadlock_stack=1 ctests tsan threads
 }
 stage_fuzz() {
