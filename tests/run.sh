@@ -113,7 +113,7 @@ stage_e2e() {
 }
 stage_crash() { PN_PG_CONF='' PN_PG_TMP=/tmp bash tests/fault/run.sh build/release; }
 # Each test with one of the sanitizers: where threads meet with TSan, all else with
-# ASan and UBSan. `ctest --preset asan` runs all of them with both.
+# ASan and UBSan. `ctest --preset asan` and `--preset tsan` have all of them.
 stage_asan() {
     # The seeds of the fuzz targets are read by the fuzzer, if there is one.
     local left='readme|cmd|threads|shared'

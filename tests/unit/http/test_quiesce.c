@@ -64,7 +64,7 @@ start(struct sockaddr_in *ret_address)
 }
 
 /* Threads that wake up for connections while the daemon is told to accept none:
- * without pn_quiesce() libmicrohttpd aborts in one of some 200 rounds. */
+ * without pn_quiesce() libmicrohttpd aborts in about one of 200 rounds. */
 static void
 test_quiesce__threads_that_wake_up_harm_nothing(void **state)
 {
