@@ -5,6 +5,11 @@
 -- of the daemon), not here: seven settings a call are half of what a lone key
 -- costs.
 
+-- The row of such a key is written twice, and grows by the answer. With room on
+-- its page the second version goes beside the first, and no index is touched
+-- again (HOT). Keys of webhooks are written once, and take 250 bytes more.
+ALTER TABLE paynotify.idempotency_keys SET (fillfactor = 50);
+
 -- Claims keys, one an element, each as guard_claim() does. place counts from 1.
 -- What is new goes in with one statement, what is settled is only read, and only
 -- the rest costs a call each.
@@ -23,6 +28,10 @@ DECLARE
 	instant timestamptz := clock_timestamp();
 	waited interval;
 	inserted bigint := 0;
+	-- Looked for once in all: for each it would be a sixth of what a key
+	-- costs. Who has some goes the long way, and is told why it is refused.
+	printable boolean := (array_to_string(tenants, ' ') ||
+		array_to_string(routes, ' ')) !~ '[[:cntrl:]]';
 BEGIN
 	IF current_setting('transaction_isolation') <> 'read committed' THEN
 		RAISE EXCEPTION 'keys are claimed in READ COMMITTED only'
@@ -48,7 +57,11 @@ BEGIN
 		ON a.tenant = u.tenant AND a.digest = sha256(convert_to(
 			u.route || E'\n' || u.key, 'UTF8'))
 	WHERE i.tenant IS NULL AND a.tenant IS NULL
-		AND paynotify.guard_is_scope(u.tenant, u.route, u.key)
+		-- guard_is_scope().
+		AND printable AND octet_length(u.tenant) BETWEEN 1 AND 128
+		AND length(u.route) BETWEEN 1 AND 255
+		AND length(u.key) BETWEEN 1 AND 255
+		AND NOT starts_with(u.route, 'notify/')
 		AND paynotify.guard_is_claim(u.request_hash, u.lease,
 			u.ttl, u.unknown, u.after_expiry,
 			u.attempts_max, u.token)
@@ -56,11 +69,16 @@ BEGIN
 	GET DIAGNOSTICS inserted = ROW_COUNT;
 	waited := clock_timestamp() - instant;
 	IF inserted = cardinality(keys) AND waited <= interval '10 ms' THEN
-		-- All were new, as most are: nothing need be looked up.
-		RETURN QUERY
-		SELECT g::bigint, 'run', 1, NULL::smallint, NULL, NULL::bytea,
-			instant + ttls[g], instant + leases[g], NULL
-		FROM generate_series(1, cardinality(keys)) g;
+		-- All were new, as most are: nothing need be looked up, and a
+		-- query would be a quarter of what a lone key costs.
+		outcome := 'run';
+		attempt := 1;
+		FOR n IN 1..inserted LOOP
+			place := n;
+			expires_at := instant + ttls[n];
+			retry_at := instant + leases[n];
+			RETURN NEXT;
+		END LOOP;
 		RETURN;
 	END IF;
 	-- The times count from when others were no longer waited for.

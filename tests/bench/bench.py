@@ -25,6 +25,7 @@ PEER_WARMUP = 300
 ARCHIVE_KEYS = 5_000_000
 IDLE_CONNECTIONS = 1000
 RATE = 1000
+INSERT_CONNECTIONS = 4  # so many as keep up with RATE
 
 
 class Row:
@@ -182,7 +183,9 @@ class Bench(handoff.Handoff, guard.Guard):
         seconds = max(self.a.seconds, 8)
         count = (seconds + 2) * RATE * 2
         lines = {"good": [], "forged": []}
+        least = []
         for _ in range(self.a.runs):
+            least.append(self.least(INSERT_CONNECTIONS, seconds, RATE))
             for name, more in (("good", ()), ("forged", ("--bad", "1"))):
                 path = self.requests.get(f"paced-{name}", count, *more)
                 with self.daemon() as server:
@@ -199,6 +202,17 @@ class Bench(handoff.Handoff, guard.Guard):
                       f"{at['good', p]:.2f} / {at['forged', p]:.2f} ms")
             self.at_most(f"the database step adds at {RATE}/s, {p[:3]}",
                          at["good", p] - at["forged", p], want, "ms")
+        self.fact(f"an INSERT of one number at {RATE}/s, p50 / p99",
+                  f"{self.median([x[0] for x in least]):.2f} /"
+                  f" {self.median([x[1] for x in least]):.2f} ms")
+
+    def least(self, connections, seconds, rate=0):
+        """What no receiver can be quicker than on this disk."""
+        name = self.database()
+        got = measure.insert_ms(self.a.dir, connections, seconds, rate)
+        os.environ["PGDATABASE"] = "postgres"
+        self.drop(name)
+        return got
 
     def archive(self):
         full = self.database()
@@ -223,13 +237,15 @@ class Bench(handoff.Handoff, guard.Guard):
 
     def lone(self):
         path = self.good()
-        p50 = []
+        p50, least = [], []
         for _ in range(self.a.runs):
+            least.append(self.least(1, 3)[0])
             with self.daemon() as server:
                 p50.append(measure.load(self.load_program, path, server.port,
                                         connections=1, seconds=3,
                                         warmup=200)["p50_ms"])
         self.at_most("a lone request, p50", self.median(p50), 0.5, "ms")
+        self.fact("a lone INSERT of one number, p50", f"{self.median(least):.2f} ms")
 
     def memory(self):
         request = measure.first_request(self.good())

@@ -1,6 +1,7 @@
 """What the bench measures with: processes, CPU time, the load generator,
 pgbench, prepared requests. Numbers only; bench.py judges them.
 """
+import glob
 import json
 import os
 import re
@@ -151,6 +152,27 @@ def pgbench(script, connections, seconds):
          "-T", str(seconds), "-f", script],
         check=True, capture_output=True, text=True).stdout
     return float(re.search(r"(?m)^tps = ([\d.]+)", out).group(1))
+
+
+def insert_ms(folder, connections, seconds, rate=0):
+    """p50 and p99 of the least that a commit costs here: a row of one number,
+    on a table of its own, from pgbench. What is behind its time at a rate
+    counts as well."""
+    script, prefix = os.path.join(folder, "insert.sql"), os.path.join(folder, "tx")
+    with open(script, "w", encoding="ascii") as f:
+        f.write("INSERT INTO least VALUES (1);\n")
+    psql("CREATE TABLE least (n integer)")
+    subprocess.run(
+        ["pgbench", "-n", "-M", "prepared", "-c", str(connections), "-j", "1",
+         "-T", str(seconds), "-f", script, "-l", f"--log-prefix={prefix}",
+         *(["-R", str(rate)] if rate else [])], check=True, capture_output=True)
+    took = []
+    for name in glob.glob(f"{prefix}.*"):
+        with open(name, encoding="ascii") as f:
+            took += [int(line.split()[2]) / 1000 for line in f]
+        os.remove(name)
+    took.sort()
+    return took[len(took) // 2], took[len(took) * 99 // 100]
 
 
 def first_request(path, kind=b"A"):

@@ -206,7 +206,7 @@ class Claims(GatewayCase):
         a.run("ROLLBACK")
         t.join(WAIT_SECONDS_MAX)
         self.assertEqual([g.outcome for g in self.found(done)], ["run"] * 3)
-        self.pass_time(59)
+        self.pass_time(40)
         self.assertEqual([g.outcome for g in self.claim_many(
             *(c._replace(token=uuid.uuid4()) for c in claims))],
             ["busy"] * 3)

@@ -86,7 +86,7 @@ class Open(GuardCase):
                 self.a.run("ROLLBACK")
                 got = self.claimed(pending.result())
                 self.assertEqual(got.outcome, "run")
-                self.pass_time(59)
+                self.pass_time(40)
                 self.assertEqual(self.claim().outcome, "busy")
                 self.complete("k", got.token)
                 self.sql("DELETE FROM paynotify.idempotency_keys")

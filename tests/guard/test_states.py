@@ -96,9 +96,9 @@ class Fence(GuardCase):
     def test_a_paused_holder_cannot_complete_later(self):
         """Two holders would both commit."""
         old = self.claim().token
-        self.pass_time(59)
+        self.pass_time(40)
         self.assertEqual(self.claim().outcome, "busy")
-        self.pass_time(2)
+        self.pass_time(21)
         self.lose_all(old)                  # nobody has taken it over yet
         new = self.claim()
         self.assertEqual((new.outcome, new.attempt), ("run", 2))
