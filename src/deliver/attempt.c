@@ -77,10 +77,9 @@ attempt_done(struct pn_client_request *request)
 	if (len > 0)
 		memcpy(attempt->answer, request->answer.data, len);
 	attempt->answer_len = len;
-	if (pn_schedule_may_ask(request->status))
-		attempt->retry_after_us = pn_schedule_retry_after_us(
-		    pn_str_trim(pn_client_header(request, "Retry-After")),
-		    pn_clock_realtime_us());
+	attempt->retry_after_us = pn_schedule_retry_after_us(
+	    pn_str_trim(pn_client_header(request, "Retry-After")),
+	    pn_clock_realtime_us());
 	pn_deliver_finished(attempt->deliver, attempt);
 }
 

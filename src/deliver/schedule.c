@@ -178,12 +178,6 @@ is_digits(struct pn_str text)
 	return text.len > 0;
 }
 
-bool
-pn_schedule_may_ask(int status)
-{
-	return status == 429 || status == 503;
-}
-
 int64_t
 pn_schedule_retry_after_us(struct pn_str value, int64_t now_us)
 {

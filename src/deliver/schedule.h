@@ -31,9 +31,8 @@ bool pn_schedule_is_alive(enum pn_client_end end, int status);
  * retry_after_us: what the endpoint asked for, or 0. */
 int64_t
 pn_schedule_delay_us(int attempt, int64_t retry_after_us, uint32_t random);
-/* Whether a status comes with a Retry-After that counts: 429 and 503. */
-bool pn_schedule_may_ask(int status);
-/* The value of a Retry-After header: seconds, or an HTTP date (IMF-fixdate)
+/* The value of a Retry-After header, whatever the status is that it came with
+ * (RFC 9110, 10.2.3, ties it to none): seconds, or an HTTP date (IMF-fixdate)
  * from now_us on; 0 to 24 h. 0 too if it is neither, or absent. */
 int64_t pn_schedule_retry_after_us(struct pn_str value, int64_t now_us);
 

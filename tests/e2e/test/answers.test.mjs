@@ -72,7 +72,7 @@ const putOff = (endpoint, order) => until(`${order} is put off by ${endpoint}`, 
    WHERE c.name = '${endpoint}' AND e.out_trade_no = '${order}' AND d.state = 'retry' AND d.attempts = 1`));
 
 const ASKED = [[429, '120', 120, 150], [503, '900', 900, 930], [503, '1', 4, 30],
-  [429, '99999999999999999999', 86400, 86430], [503, 'soon', 4, 30], [500, '600', 4, 30]];
+  [429, '99999999999999999999', 86400, 86430], [503, 'soon', 4, 30], [500, '600', 600, 630]];
 for (const [i, [status, asked, least, most]] of ASKED.entries()) {
   test(`${status} with Retry-After: ${asked} is due again in ${least} s at least`, async () => {
     sink.answer('/later', () => ({ status, headers: { 'Retry-After': asked } }));
