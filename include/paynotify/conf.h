@@ -117,6 +117,8 @@ struct pn_conf_alipay {
 	enum pn_sign_type sign_type;
 };
 
+enum { PN_WECHAT_KEY_BYTES = 32 }; /* as the merchant platform makes them */
+
 struct pn_conf_wechat {
 	struct pn_conf_strings mchid; /* exactly 1 value */
 	struct pn_conf_strings appid;

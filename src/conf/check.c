@@ -42,6 +42,16 @@ conf_check_wechat(struct conf_load *load, const struct conf_section *section)
 		    "[%s] no way to verify: APIv3 takes api_v3_key_file and"
 		    " public_key or platform_cert, APIv2 api_v2_key_file",
 		    section->title);
+	/* The algorithm takes any, so an account of a test may have any. */
+	for (size_t i = 0; i < wechat->api_v2_key_file.count; i++)
+		if (wechat->api_v2_key_file.files[i].content.len !=
+		    PN_WECHAT_KEY_BYTES)
+			conf_warn(load, wechat->api_v2_key_file.files[i].place,
+			    "[%s] api_v2_key_file has %zu bytes; a key of"
+			    " the merchant platform has %d",
+			    section->title,
+			    wechat->api_v2_key_file.files[i].content.len,
+			    PN_WECHAT_KEY_BYTES);
 }
 
 static bool

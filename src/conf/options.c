@@ -32,7 +32,8 @@ enum {
 	THREADS_MAX = 256, /* more only wait for each other */
 	RATE_MAX = 1000000,
 	BODY_BYTES_MIN = 1024, /* below the smallest real notification */
-	WECHAT_KEY_BYTES = 32,
+	/* The merchant platform makes 32; the algorithm takes any. */
+	WECHAT_V2_KEY_BYTES_MAX = 128,
 	TOKEN_BYTES_MIN = 16, /* 128 bits, if each were random */
 	TOKEN_BYTES_MAX = 1024,
 	WEBHOOK_SECRET_BYTES_MAX = 1024, /* a usual one has 50 */
@@ -246,7 +247,7 @@ static const struct conf_option options[] = {
 	  " of the merchant's" },
 	{ "wechat", "api_v3_key_file", CONF_SECRET_FILE, CONF_REPEATABLE,
 	  ACCOUNT(wechat.api_v3_key_file),
-	  WECHAT_KEY_BYTES, WECHAT_KEY_BYTES, NULL, NULL,
+	  PN_WECHAT_KEY_BYTES, PN_WECHAT_KEY_BYTES, NULL, NULL,
 	  "a file with the 32-byte APIv3 key; several while it is reset" },
 	{ "wechat", "public_key", CONF_LABELLED_FILE, CONF_REPEATABLE,
 	  ACCOUNT(wechat.public_key),
@@ -258,8 +259,8 @@ static const struct conf_option options[] = {
 	  "a file with a platform certificate; its serial is read from it" },
 	{ "wechat", "api_v2_key_file", CONF_SECRET_FILE, CONF_REPEATABLE,
 	  ACCOUNT(wechat.api_v2_key_file),
-	  WECHAT_KEY_BYTES, WECHAT_KEY_BYTES, NULL, NULL,
-	  "a file with the 32-byte APIv2 key; enables APIv2" },
+	  1, WECHAT_V2_KEY_BYTES_MAX, NULL, NULL,
+	  "a file with the APIv2 key, most often of 32 bytes; enables APIv2" },
 	{ "wechat", "v2_sign_type", CONF_WORD, 0, ACCOUNT(wechat.v2_sign_type),
 	  0, 1, v2_sign_types, "MD5",
 	  "MD5 or HMAC-SHA256; the message never chooses" },

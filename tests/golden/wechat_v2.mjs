@@ -79,6 +79,11 @@ function signCases(out) {
 	const two = v2Account({ more: ['api_v2_key_file = other.key'], files: { 'other.key': OTHER_KEY } });
 	v2(out, 'two_keys_second_used', { body: xml(signed(paid, { key: OTHER_KEY })), to: two, ...accepted });
 	v2(out, 'two_keys_first_used', { body: xml(signed(paid)), to: two, ...accepted });
+	// The platform makes keys of 32 bytes; SDKs' tests have others.
+	for (const key of ['k', 'yansongda', 'x'.repeat(128)]) {
+		const to = v2Account({ files: { 'v2.key': key } });
+		v2(out, `key_of_${key.length}_bytes`, { body: xml(signed(paid, { key })), to, ...accepted });
+	}
 	v2(out, 'missing_sign', { body: xml(paid), ...refused });
 	v2(out, 'empty_sign', { body: xml([...paid, ['sign', '']]), ...refused });
 	v2(out, 'missing_sign_and_return_code', { body: xml(change(paid, { return_code: undefined })), ...refused });

@@ -103,6 +103,12 @@ test_conf_files__nothing_is_writable_by_others(void **state)
 	assert_non_null(strstr(folder->error.text, "main.conf: others can"));
 }
 
+#define APIV3                        \
+	"[wechat a]\n"               \
+	"mchid = 1900000001\n"       \
+	"api_v3_key_file = secret\n" \
+	"public_key = PUB_KEY_ID_01:key\n"
+
 /* A key of the wrong length decrypts nothing, and every refund would fail. */
 static void
 test_conf_files__keys_of_wechat_have_32_bytes(void **state)
@@ -113,20 +119,41 @@ test_conf_files__keys_of_wechat_have_32_bytes(void **state)
 		"0123456789abcdef0123456789abcde\n", SECRET " " };
 	struct folder *folder = *state;
 
+	folder_write(folder, "key", "a public key", 0644);
 	for (size_t i = 0; i < PN_COUNT(good); i++) {
 		const struct pn_conf *conf;
 
 		folder_write(folder, "secret", good[i], 0600);
-		conf = folder_accept(folder, WECHAT);
+		conf = folder_accept(folder, APIV3);
 		assert_memory_equal(conf->accounts[0]
-					.wechat.api_v2_key_file.files[0]
+					.wechat.api_v3_key_file.files[0]
 					.content.data,
 		    SECRET, 32);
 	}
 	for (size_t i = 0; i < PN_COUNT(bad); i++) {
 		folder_write(folder, "secret", bad[i], 0600);
-		folder_refuse(folder, WECHAT, " bytes, not 32");
+		folder_refuse(folder, APIV3, " bytes, not 32");
 	}
+}
+
+/* APIv2 hashes its key, so SDKs' test accounts have others; of a merchant's own
+ * it is told, for he has cut it. */
+static void
+test_conf_files__a_v2_key_of_another_length_is_told(void **state)
+{
+	struct folder *folder = *state;
+	const struct pn_conf *conf;
+
+	folder_write(folder, "secret", "yansongda\n", 0600);
+	conf = folder_accept(folder, WECHAT);
+	assert_non_null(strstr(conf->warnings,
+	    "main.conf:3: [wechat a] api_v2_key_file has 9 bytes"));
+	folder_write(folder, "secret", SECRET, 0600);
+	conf = folder_accept(folder, WECHAT);
+	assert_true(conf->warnings == NULL ||
+		    strstr(conf->warnings, "api_v2_key_file") == NULL);
+	folder_write(folder, "secret", "\n", 0600);
+	folder_refuse(folder, WECHAT, "is empty");
 }
 
 /* What cannot be read is told with its line, not when the first payment
@@ -312,6 +339,7 @@ main(void)
 		TEST(test_conf_files__the_group_must_be_ours),
 		TEST(test_conf_files__nothing_is_writable_by_others),
 		TEST(test_conf_files__keys_of_wechat_have_32_bytes),
+		TEST(test_conf_files__a_v2_key_of_another_length_is_told),
 		TEST(test_conf_files__unreadable_files_are_told),
 		TEST(test_conf_files__a_secret_in_place_of_a_name_is_not_told),
 		TEST(test_conf_files__repeated_keys_keep_label_and_place),
