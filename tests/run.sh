@@ -39,6 +39,9 @@ export PN_PG_TMP
 # the preprocessor first, which for our files is half of compiling.
 export CCACHE_DEPEND=1
 export CTEST_OUTPUT_ON_FAILURE=1 NO_COLOR=1 CLICOLOR=0
+# A python3 that is a script of pyenv starts a dozen processes to find the real one.
+python=$(python3 -c 'import sys; print(sys.executable)' 2>/dev/null) &&
+    PATH=$(dirname "$python"):$PATH
 [ -w "${HOME:-/}" ] || export CCACHE_DIR=$PWD/build/ccache
 
 NEEDED=(gcc libc6-dev clang lld cmake ninja-build pkg-config ccache clang-format-14
