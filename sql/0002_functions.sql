@@ -182,7 +182,9 @@ BEGIN
 		END IF;
 	END LOOP;
 	IF missing <> '{}' THEN
-		RAISE NOTICE 'group roles are missing; as a superuser run: %',
+		RAISE NOTICE 'group roles are missing: run as a superuser % '
+			'and then "paynotifyctl db migrate" once more, which '
+			'grants them their rights',
 			(SELECT string_agg(format('CREATE ROLE %I NOLOGIN;', m),
 				' ') FROM unnest(missing) m);
 	END IF;

@@ -15,6 +15,8 @@
 
 #include "store_support.h"
 
+enum { NOTICE_BYTES = 1024 };
+
 struct seen {
 	size_t applied, already, pending, changed;
 };
@@ -184,15 +186,22 @@ test_migrate__leaves_nothing_half_done(void **state)
 	PQfinish(conn);
 }
 
+static void
+keep_notice(void *text, const char *message)
+{
+	(void)snprintf(text, NOTICE_BYTES, "%s", message);
+}
+
 /* If it failed: whoever owns only the database could not set it up, or would
- * not be told what is missing. */
+ * not be told what is missing and that it takes a second time. */
 static void
 test_migrate__needs_no_superuser(void **state)
 {
-	char dsn[DSN_BYTES], as_user[DSN_BYTES + 64];
+	char dsn[DSN_BYTES], as_user[DSN_BYTES + 64], notice[NOTICE_BYTES] = "";
 	struct pn_error error;
 	struct pn_store *store;
-	PGconn *conn;
+	PGconn *conn, *plain;
+	char *roles, *rest;
 
 	(void)state;
 	database_empty(dsn, "template1");
@@ -208,6 +217,23 @@ test_migrate__needs_no_superuser(void **state)
 	store = store_new(as_user, 1, 15 * 1000000);
 	assert_int_equal(put(store, "a", 100), PN_STORE_RECORDED);
 	pn_store_close(store, 1000000);
+
+	plain = db_open(as_user);
+	(void)PQsetNoticeProcessor(plain, keep_notice, notice);
+	(void)db(plain, "SELECT paynotify.grant_roles()");
+	PQfinish(plain);
+	roles = strstr(notice, "CREATE ROLE");
+	assert_non_null(roles);
+	rest = strstr(roles, " and then \"paynotifyctl db migrate\" once more");
+	assert_non_null(rest);
+	*rest = '\0';
+	(void)db(conn, "%s", roles);
+	assert_int_equal(pn_migrate(as_user, NULL, NULL, &error), 0);
+	assert_int_equal(
+	    db(conn, "SELECT count(*) FROM pg_roles WHERE NOT rolcanlogin AND "
+		     "starts_with(rolname, 'paynotify_') AND "
+		     "has_schema_privilege(oid, 'paynotify', 'USAGE')"),
+	    5);
 	PQfinish(conn);
 }
 
