@@ -6,7 +6,9 @@
  *
  * What is refused before there is a whole request is answered in plain text, and
  * has a receipt as well, except a 404: a path that is no account's has nobody
- * whose receipt it could be, and scanners ask for many. An address that is not
+ * whose receipt it could be, and scanners ask for many. One that looks like an
+ * account's is told in the log now and then: a mistyped notify_url would show
+ * nowhere else. An address that is not
  * allowed, an ambiguous length and a stop are told in the provider's own words
  * instead: those may be a genuine notification that must come again.
  *
@@ -17,6 +19,7 @@
 
 #include "paynotify/ingest.h"
 #include "paynotify/limits.h"
+#include "paynotify/log.h"
 #include "paynotify/metrics.h"
 #include "paynotify/moment.h"
 #include "paynotify/server.h"
@@ -54,6 +57,9 @@ static const struct refusal_row {
 	[PN_REFUSED_LENGTH] = { .why = PN_REFUSE_LENGTH_AMBIGUOUS },
 	[PN_REFUSED_STOPPING] = { .why = PN_REFUSE_QUEUE_FULL },
 };
+
+enum { PATH_TOLD_BYTES_MAX = 128 }; /* of a path that is no account's */
+static const int64_t LOG_INTERVAL_US = 10 * PN_SECOND_US;
 
 static const char *const retry_after[] = { "2", "3", "4", "5" };
 
@@ -165,6 +171,20 @@ notify_submit(void *service, struct pn_call *call)
 	pn_ingest_submit(service, &notify->job);
 }
 
+/* Scanners ask for anything, but hardly for this. */
+static void
+tell_unknown(struct pn_str path)
+{
+	if (!pn_str_starts(path, "/notify/"))
+		return;
+	if (path.len > PATH_TOLD_BYTES_MAX)
+		path.len = PATH_TOLD_BYTES_MAX;
+	pn_log_every(LOG_INTERVAL_US, PN_LOG_WARNING, NULL,
+	    "no account is served at \"%.*s\": is it a notify_url that is "
+	    "mistyped, or lacks its section",
+	    (int)path.len, path.data);
+}
+
 static void
 notify_refuse(void *service, struct pn_call *call, enum pn_refused why)
 {
@@ -175,10 +195,12 @@ notify_refuse(void *service, struct pn_call *call, enum pn_refused why)
 	if (job->request == NULL) /* there was no begin() */
 		job = prepare(service, call);
 	job->body_bytes = call->body_bytes;
-	if (job->route == NULL)
+	if (job->route == NULL) {
 		pn_metric_add(PN_METRIC_NOT_FOUND, 1);
-	else
+		tell_unknown(call->request.path);
+	} else {
 		pn_ingest_refuse(service, job, row->why);
+	}
 	if (row->page.status != 0)
 		call->answer = row->page;
 	else

@@ -94,6 +94,9 @@ class Replies(Case):
                      "/notify/alipay/shop%31", "/notify/alipay/shop1%00", "/" + "x" * 600):
             reply = self.daemon.ask(path, {}, b"a=b")
             self.expect(reply, 404, b"not found", "text/plain")
+        log = self.daemon.log()
+        self.assertEqual(log.count("no account is served at"), 1, log)
+        self.assertIn('at \\"/notify/alipay\\"', log)
 
     def test_http__query_is_ignored(self):
         """A notify_url with a query finds no route."""

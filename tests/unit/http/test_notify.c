@@ -8,8 +8,10 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include <cmocka.h>
 
@@ -336,6 +338,56 @@ test_notify__no_receipt_of_what_is_no_accounts(void **state)
 	}
 }
 
+/* What was logged while paths were asked for; NUL-terminated. */
+static void
+ask_for(const char *const *paths, char *ret_log, size_t bytes)
+{
+	FILE *file = tmpfile();
+	int saved = dup(STDERR_FILENO);
+	size_t n;
+
+	assert_non_null(file);
+	assert_true(saved >= 0 && dup2(fileno(file), STDERR_FILENO) >= 0);
+	for (; *paths != NULL; paths++) {
+		struct pn_call call = call_of("POST", *paths);
+
+		assert_int_equal(pn_notifications.begin(fake_ingest, &call),
+		    PN_REFUSED_PATH);
+		pn_notifications.refuse(fake_ingest, &call, PN_REFUSED_PATH);
+		call_end(&call);
+	}
+	assert_true(dup2(saved, STDERR_FILENO) >= 0);
+	(void)close(saved);
+	rewind(file);
+	n = fread(ret_log, 1, bytes - 1, file);
+	ret_log[n] = '\0';
+	(void)fclose(file);
+}
+
+/* A mistyped notify_url shows nowhere, or scanners fill the log, or forge lines
+ * in it. */
+static void
+test_notify__a_path_that_looks_like_an_accounts_is_told(void **state)
+{
+	static const char *const scanned[] = { "/", "/notify", "/wp-login.php",
+		"/notifyx/alipay/shop1", NULL };
+	char mistyped[PN_PATH_BYTES_MAX] = "/notify/alipay/a\n\x1b[2J";
+	const char *const asked[] = { mistyped, "/notify/alipay/b",
+		"/notify/wechat/c", NULL };
+	char log[8192];
+
+	(void)state;
+	ask_for(scanned, log, sizeof(log));
+	assert_string_equal(log, "");
+	memset(mistyped + strlen(mistyped), 'x', 400);
+	ask_for(asked, log, sizeof(log));
+	assert_non_null(strstr(log, "level=warning"));
+	assert_non_null(
+	    strstr(log, "\\\"/notify/alipay/a\\n\\u001b[2Jxxxx"));
+	assert_true(strlen(log) < 512);
+	assert_ptr_equal(strchr(log, '\n'), log + strlen(log) - 1);
+}
+
 /* What was refused before it was read leaves no trace, or another's; a genuine
  * notification is told in words that its provider does not know. */
 static void
@@ -402,6 +454,8 @@ main(void)
 		    test_notify__only_a_post_to_an_account_is_read),
 		cmocka_unit_test(
 		    test_notify__no_receipt_of_what_is_no_accounts),
+		cmocka_unit_test(
+		    test_notify__a_path_that_looks_like_an_accounts_is_told),
 		cmocka_unit_test(
 		    test_notify__refusals_of_an_account_have_a_receipt),
 	};
