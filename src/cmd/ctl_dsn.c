@@ -153,6 +153,16 @@ is_denied(const char *text)
 	return strstr(text, "permission denied") != NULL;
 }
 
+/* PostgreSQL takes the name of the user on this host where the dsn names none. */
+static bool
+is_another_user(const char *text)
+{
+	const char *role = strstr(text, "role \"");
+
+	return strstr(text, "Peer authentication failed") != NULL ||
+	       (role != NULL && strstr(role, "\" does not exist") != NULL);
+}
+
 /* What to do about it; NULL when the text says so itself. */
 static const char *
 advice(int r, const char *text, const char **ret_text)
@@ -165,6 +175,9 @@ advice(int r, const char *text, const char **ret_text)
 		*ret_text = "it is no connection string that libpq takes";
 		return "quote values with blanks, and mend";
 	}
+	if (connecting && is_another_user(text))
+		return "run it as the daemon's user, `runuser -u paynotify -- "
+		       CTL_NAME " ...`, or mend the user of";
 	if (connecting || r == -ECONNRESET || r == -ECONNREFUSED ||
 	    r == -ETIMEDOUT)
 		return "start PostgreSQL or mend";

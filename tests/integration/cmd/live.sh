@@ -302,6 +302,10 @@ test_live__c_other_faults_say_what_to_do() {
     psql -qX -c "INSERT INTO paynotify.migrations VALUES (9999, 'x', 'y')"
     run "$ctl" db status -c "$conf"; exits 1; grep -q 'start PostgreSQL' <<<"$err" && wrong 'start PostgreSQL?'
     psql -qX -c 'DELETE FROM paynotify.migrations WHERE number = 9999'
+    # as root without a user in the dsn: libpq takes root
+    make_conf "$work/nobody.conf" '[database]' "dsn = host=$PN_PG_DIR user=nobody dbname=$PGDATABASE"
+    run "$ctl" db status -c "$work/nobody.conf"; exits 1; grep -q 'start PostgreSQL' <<<"$err" && wrong 'start PostgreSQL?'
+    complains 'role "nobody" does not exist; run it as the daemon.s user, `runuser -u paynotify -- paynotifyctl \.\.\.`, or mend the user of \[database\] dsn in '
     psql -qX -c 'CREATE ROLE stranger LOGIN'
     make_conf "$work/stranger.conf" '[database]' "dsn = host=$PN_PG_DIR user=stranger dbname=$PGDATABASE"
     run "$ctl" events list -c "$work/stranger.conf"; exits 1
