@@ -40,7 +40,7 @@ enum {
 	CTL_REPEATS_MAX = 1000,    /* --duplicates, --retries */
 	CTL_CONNECTIONS_MAX = 256, /* --connections: one thread each */
 	CTL_LIMIT_MAX = 1000000000,
-	CTL_LIST_LIMIT = 1000, /* rows without --limit */
+	CTL_LIST_LIMIT = 1000, /* rows of a table without --limit */
 	CTL_TAIL_LIMIT = 10,
 	CTL_REASON_BYTES_MAX = 1000, /* --reason, --actor: one line */
 	CTL_SAME_KEY_MAX = 64,       /* events of one key: one a tenant */

@@ -237,7 +237,9 @@ query_events(struct ctl *ctl, const struct pn_event_filter *filter,
 int
 ctl_events_list(struct ctl *ctl)
 {
-	struct pn_event_filter filter = filter_of(ctl, CTL_LIST_LIMIT);
+	/* As ctl_list_limit(). */
+	struct pn_event_filter filter =
+	    filter_of(ctl, ctl->args.json ? 0 : CTL_LIST_LIMIT);
 	struct pn_error error = { .text = "" };
 	struct listing listing;
 	int r = CTL_REFUSED;
@@ -251,7 +253,7 @@ ctl_events_list(struct ctl *ctl)
 			    ctl->args.since_us != PN_MOMENT_NONE
 			? " match"
 			: " yet");
-	if (r == CTL_DONE && ctl->args.limit == UINT64_MAX &&
+	if (r == CTL_DONE && !ctl->args.json && ctl->args.limit == UINT64_MAX &&
 	    listing.rows == CTL_LIST_LIMIT)
 		(void)fprintf(stderr,
 		    "these are the newest %d; --limit N "

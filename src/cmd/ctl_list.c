@@ -37,8 +37,9 @@ ctl_list_done(struct ctl_list *list)
 int64_t
 ctl_list_limit(const struct ctl *ctl)
 {
+	/* A program that reads JSON would not see that some are missing. */
 	if (ctl->args.limit == UINT64_MAX)
-		return CTL_LIST_LIMIT;
+		return ctl->args.json ? INT64_MAX : CTL_LIST_LIMIT;
 	return ctl->args.limit == 0 ? INT64_MAX : (int64_t)ctl->args.limit;
 }
 
@@ -82,7 +83,8 @@ ctl_list_say_how_many(const struct ctl_list *list, const struct ctl *ctl,
 	if (list->table != NULL && list->rows == 0)
 		(void)fprintf(
 		    stderr, "no %s%s\n", what, filtered ? " match" : " yet");
-	if (ctl->args.limit == UINT64_MAX && list->rows == CTL_LIST_LIMIT)
+	if (list->table != NULL && ctl->args.limit == UINT64_MAX &&
+	    list->rows == CTL_LIST_LIMIT)
 		(void)fprintf(stderr,
 		    "these are the %s %d; --limit N shows more, --limit 0 "
 		    "all\n",

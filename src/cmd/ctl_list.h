@@ -23,7 +23,7 @@ struct ctl_list {
 int ctl_list_open(struct ctl_list *list, const struct ctl *ctl,
     const char *const *titles, size_t columns) PN_MUSTCHECK;
 void ctl_list_done(struct ctl_list *list);
-/* How many rows to ask for: --limit, else CTL_LIST_LIMIT. */
+/* How many rows to ask for: --limit, else CTL_LIST_LIMIT, or all as JSON. */
 int64_t ctl_list_limit(const struct ctl *ctl);
 /* Behind each row: r is what its cells came to (0 for JSON). What a callback of
  * a query returns: 0, or < 0 to end it. */
