@@ -169,6 +169,16 @@ for unit in paynotifyd paynotifyd-receive paynotifyd-deliver; do
 done
 check "systemd finds nothing wrong with them" systemd-analyze verify --man=no \
     $units/paynotifyd*.service $units/paynotifyd*.socket
+# By `cmake --install`, which has another prefix.
+for unit in paynotifyd paynotifyd-receive paynotifyd-deliver; do
+    for exec in ExecStart ExecReload; do
+        check "without the package $exec of $unit is what was installed" test -x "$work/local$(
+            sed -n "s/^$exec=\([^ ]*\).*/\1/p" \
+                "$work/local/usr/local/lib/systemd/system/$unit.service" | head -1)"
+    done
+done
+check "others cannot look into /etc/paynotifyd then either" same $'750\n640' \
+    "$(stat -c %a "$work/local$etc" "$work/local$conf")"
 # All but who they are.
 # What is checked before a reload goes by the same role and file as the start.
 rest() {

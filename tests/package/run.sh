@@ -29,6 +29,9 @@ trap 'exit 130' INT TERM
 rm -f "$build"/paynotifyd_*.deb
 (cd "$build" && cpack >"$work/cpack.log" 2>&1) || { cat "$work/cpack.log"; exit 1; }
 cp "$build"/paynotifyd_*.deb "$work/paynotifyd.deb"
+# As README.md does without a package.
+DESTDIR=$work/local cmake --install "$build" >"$work/install.log" 2>&1 ||
+    { cat "$work/install.log"; exit 1; }
 # The next version is the same with another number, and a program that differs.
 dpkg-deb -R "$work/paynotifyd.deb" "$work/next"
 version=$(dpkg-deb -f "$work/paynotifyd.deb" Version)
