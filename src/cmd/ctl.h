@@ -91,6 +91,8 @@ struct ctl {
 /* ctl_help.c */
 void ctl_help_all(FILE *out);
 void ctl_help_group(FILE *out, const char *group);
+/* "usage: ...", without a line feed. */
+void ctl_help_usage(FILE *out, const struct ctl_command *command);
 void ctl_help_command(FILE *out, const struct ctl_command *command);
 /* "events list" */
 void ctl_command_title(

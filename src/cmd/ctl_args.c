@@ -35,6 +35,8 @@ const struct ctl_option ctl_options[CTL_OPT_COUNT] = {
 	[CTL_OPT_TO] = { "to", 0, "URL", CTL_TEXT, AT(to), 0, 0,
 	    "http://host:port[/path] or unix:/path (default: [server] "
 	    "listen)" },
+	[CTL_OPT_TO_HOST] = { "to", 0, "URL", CTL_TEXT, AT(to), 0, 0,
+	    "http://host:port or unix:/path (default: [server] listen)" },
 	[CTL_OPT_TIMEOUT] = { "timeout", 0, "DURATION", CTL_DURATION,
 	    AT(timeout_us), 0, 0, "how long to wait for a reply (30s)" },
 	[CTL_OPT_LIST] = { "list", 0, NULL, CTL_FLAG, AT(list), 0, 0,

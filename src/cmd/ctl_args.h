@@ -21,6 +21,7 @@ enum ctl_option_id {
 	CTL_OPT_ACCOUNT,
 	CTL_OPT_AT,
 	CTL_OPT_TO,
+	CTL_OPT_TO_HOST, /* --to too, without a path */
 	CTL_OPT_TIMEOUT,
 	CTL_OPT_LIST,
 	CTL_OPT_OUT_TRADE_NO,

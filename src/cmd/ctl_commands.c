@@ -23,7 +23,6 @@
 #define RECORD (CTL_BIT(CTL_OPT_REASON) | CTL_BIT(CTL_OPT_ACTOR))
 /* Whose key, and of which route. */
 #define KEY_SCOPE (CTL_BIT(CTL_OPT_TENANT) | CTL_BIT(CTL_OPT_ROUTE))
-#define SENDING   (CTL_BIT(CTL_OPT_TO) | CTL_BIT(CTL_OPT_TIMEOUT))
 
 const struct ctl_command ctl_commands[] = {
 	{
@@ -35,7 +34,7 @@ const struct ctl_command ctl_commands[] = {
 	    .summary = "load the configuration and every key it names",
 	    .details =
 		"Says what `paynotifyd --check` says: \"configuration OK\", or "
-		"the first error\nwith file and line, and exit code 78.\n",
+		"each error\nwith file and line, and then exits 78.\n",
 	},
 	{
 	    .group = "db",
@@ -61,7 +60,7 @@ const struct ctl_command ctl_commands[] = {
 	},
 	{
 	    .name = "stats",
-	    .operands = "[SECONDS]",
+	    .operands = "[--watch [SECONDS]]",
 	    .operand_max = 1,
 	    .options = COMMON | CTL_BIT(CTL_OPT_WATCH),
 	    .need = CTL_NEEDS_DATABASE,
@@ -123,7 +122,8 @@ const struct ctl_command ctl_commands[] = {
 	    .name = "trigger",
 	    .operands = "EVENT",
 	    .operand_max = 1,
-	    .options = COMMON | SENDING | CTL_BIT(CTL_OPT_ACCOUNT) |
+	    .options = COMMON | CTL_BIT(CTL_OPT_TO) |
+		       CTL_BIT(CTL_OPT_TIMEOUT) | CTL_BIT(CTL_OPT_ACCOUNT) |
 		       CTL_BIT(CTL_OPT_LIST) | CTL_BIT(CTL_OPT_OUT_TRADE_NO) |
 		       CTL_BIT(CTL_OPT_AMOUNT) |
 		       CTL_BIT(CTL_OPT_REFUND_AMOUNT) |
@@ -149,16 +149,16 @@ const struct ctl_command ctl_commands[] = {
 	    .operands = "CAPTURE...",
 	    .operand_min = 1,
 	    .operand_max = CTL_COUNT_MAX,
-	    .options = COMMON | SENDING,
+	    .options = COMMON | CTL_BIT(CTL_OPT_TO_HOST) |
+		       CTL_BIT(CTL_OPT_TIMEOUT),
 	    .need = CTL_NEEDS_PATH,
 	    .run = ctl_replay,
 	    .summary = "send captured requests again, byte for byte",
 	    .details =
-		"Each goes out exactly as it is in the file, so its own "
-		"request line decides the\npath and a path in --to is not "
-		"used. Without --to the first [server] listen\naddress of the "
-		"configuration is used. Exit 1 if any reply is not the "
-		"provider's\nsuccess.\n",
+		"Each goes out exactly as it is in the file: its own request "
+		"line decides the\npath, so --to takes none. Without --to the "
+		"first [server] listen address of the\nconfiguration is used. "
+		"Exit 1 if any reply is not the provider's success.\n",
 	},
 	{
 	    .group = "events",

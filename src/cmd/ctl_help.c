@@ -49,15 +49,26 @@ ctl_help_group(FILE *out, const char *group)
 }
 
 void
-ctl_help_command(FILE *out, const struct ctl_command *command)
+ctl_help_usage(FILE *out, const struct ctl_command *command)
 {
 	char title[64];
 
 	ctl_command_title(command, title, sizeof(title));
-	(void)fprintf(out, "usage: " CTL_NAME " %s [OPTION...]%s%s\n\n%s.\n",
-	    title, command->operands == NULL ? "" : " ",
-	    command->operands == NULL ? "" : command->operands,
-	    command->summary);
+	(void)fprintf(out, "usage: " CTL_NAME " %s", title);
+	for (int id = 0; id < CTL_OPT_COUNT; id++)
+		if ((command->required & CTL_BIT(id)) != 0)
+			(void)fprintf(out, " --%s %s", ctl_options[id].name,
+			    ctl_options[id].metavar);
+	(void)fprintf(out, " [OPTION...]%s%s",
+	    command->operands == NULL ? "" : " ",
+	    command->operands == NULL ? "" : command->operands);
+}
+
+void
+ctl_help_command(FILE *out, const struct ctl_command *command)
+{
+	ctl_help_usage(out, command);
+	(void)fprintf(out, "\n\n%s.\n", command->summary);
 	if (command->details[0] != '\0')
 		(void)fprintf(out, "\n%s", command->details);
 	(void)fprintf(out, "\n");

@@ -50,11 +50,9 @@ ctl_usage(const struct ctl_command *command, const char *fmt, ...)
 	complain_list(fmt, ap);
 	va_end(ap);
 	ctl_command_title(command, title, sizeof(title));
-	(void)fprintf(stderr,
-	    "usage: " CTL_NAME " %s [OPTION...]%s%s; `" CTL_NAME
-	    " %s --help` lists the options\n",
-	    title, command->operands == NULL ? "" : " ",
-	    command->operands == NULL ? "" : command->operands, title);
+	ctl_help_usage(stderr, command);
+	(void)fprintf(
+	    stderr, "; `" CTL_NAME " %s --help` lists the options\n", title);
 	return CTL_USAGE;
 }
 

@@ -113,6 +113,11 @@ ctl_replay(struct ctl *ctl)
 	struct replay replay = { .ctl = ctl };
 	int r = ctl_target_find(ctl, &replay.target);
 
+	if (r == CTL_DONE && replay.target.path[0] != '\0')
+		return ctl_usage(ctl->command,
+		    "--to \"%s\": without its path, since each capture has "
+		    "one in its request line",
+		    ctl->args.to);
 	/* A misspelt name is told before anything is sent. */
 	for (size_t i = 0; r == CTL_DONE && i < ctl->args.operand_count; i++)
 		if (strcmp(ctl->args.operands[i], "-") != 0 &&

@@ -29,6 +29,7 @@ test_cmd__usage_errors_exit_2_and_say_where_help_is() {
     run "$ctl" verify -c "$conf" --account paypal/x "$conf"; exits 2; complains 'no provider "paypal"'
     run "$ctl" trigger -c "$conf" --account alipay/shop1; exits 2; complains 'needs EVENT'
     run "$ctl" replay -c "$conf"; exits 2; complains 'needs CAPTURE'
+    run "$ctl" replay --to http://127.0.0.1:1/notify "$conf"; exits 2; complains 'without its path'
     run "$ctl" events list -c "$conf" --since tomorrow; exits 2; complains '24h'
     run "$ctl" events list -c "$conf" --limit -1; exits 2; complains 'from 0 to'
     run "$ctl" events show -c "$conf"; exits 2; complains 'needs ID'
@@ -46,6 +47,11 @@ test_cmd__version_and_help_exit_0_on_stdout() {
     run "$ctl" --help; exits 0; silent; says 'config check'
     run "$ctl" events --help; exits 0; silent; says 'events tail'
     same "$(commands | wc -l)" 29
+    # what is required stands before what is not
+    run "$ctl" keys release --help
+    says '^usage: paynotifyctl keys release --tenant NAME --route ROUTE --reason TEXT \[OPTION\.\.\.\] KEY$'
+    run "$ctl" replay --help; says '^ *--to URL +http://host:port or unix:/path '
+    run "$ctl" stats --help; says '^usage: paynotifyctl stats \[OPTION\.\.\.\] \[--watch \[SECONDS\]\]$'
     while read -r c; do
         # shellcheck disable=SC2086
         run "$ctl" $c --help; exits 0; silent
