@@ -60,10 +60,16 @@ act(struct admin_job *job, const struct pn_action *action)
 	    : action->state != NULL ? action->state
 				    : action->consumer,
 	    r);
-	if (r > 0)
-		return admin_problem(job,
-		    r == PN_ACT_UNKNOWN ? ADMIN_UNKNOWN : ADMIN_REFUSED,
-		    "%s; done to %" PRId64 ".", job->error.text, count);
+	if (r > 0) {
+		enum admin_problem problem =
+		    r == PN_ACT_UNKNOWN ? ADMIN_UNKNOWN : ADMIN_REFUSED;
+
+		if (count == 0)
+			return admin_problem(
+			    job, problem, "%s.", job->error.text);
+		return admin_problem(job, problem, "%s; done to %" PRId64 ".",
+		    job->error.text, count);
+	}
 	if (r < 0)
 		return r;
 	pn_render_act(begin_item(&page, job), action, count, NULL);

@@ -216,8 +216,8 @@ log_away(struct pn_lane *lane)
 {
 	if (!atomic_exchange(&lane->claims->outage_logged, true))
 		pn_log_err(
-		    "database is away, requests under an Idempotency-Key "
-		    "wait for it, then get 503: %s",
+		    "requests under an Idempotency-Key wait for the database, "
+		    "then get 503: %s",
 		    lane->fault.text);
 }
 

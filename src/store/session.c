@@ -32,9 +32,9 @@ check_schema(struct pn_conn *conn, enum pn_store_health *ret_health,
 	r = pn_conn_query(conn, pn_sql_schema, &none, &result, error);
 	if (r > 0 && is_missing(conn->sqlstate)) {
 		*ret_health = PN_STORE_NO_SCHEMA;
-		return pn_error_prefix(error, -ENOENT,
+		return pn_error_set(error, -ENOENT,
 		    "the database has no schema paynotify: run `paynotifyctl "
-		    "db migrate`: ");
+		    "db migrate`");
 	}
 	if (r > 0 && strcmp(conn->sqlstate, "42501") == 0) {
 		*ret_health = PN_STORE_NO_SCHEMA;

@@ -169,8 +169,8 @@ set_down(struct pn_writer *writer, enum pn_store_health health,
 	pthread_cond_broadcast(&store->changed);
 	pthread_mutex_unlock(&store->lock);
 	if (first)
-		pn_log_err("database is away, notifications wait for it, then "
-			   "get 503: %s",
+		pn_log_err("notifications wait for the database, then get "
+			   "503: %s",
 		    error->text);
 }
 

@@ -166,7 +166,7 @@ class NoDatabase(Case):
         dsn = re.sub(r"dbname=\S+", "dbname=bare", os.environ["PN_DSN"])
         daemon = self.start("commit_timeout = 300ms", dsn=dsn)
         self.expect(daemon.ask(ALIPAY, *self.signer.alipay()), 503, b"fail")
-        eventually(lambda: b"paynotifyctl db migrate" in daemon.admin("/readyz").body,
+        eventually(lambda: daemon.admin("/readyz").body.endswith(b"paynotifyctl db migrate`"),
                    "readyz names the command")
         self.expect(daemon.admin("/readyz"), 503)
         self.assertIn("paynotifyctl db migrate", daemon.log())
