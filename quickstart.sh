@@ -381,7 +381,8 @@ More to try:
   $bin/paynotifyctl events tail -c $conf --follow
   psql "host=$folder user=paynotify dbname=paynotify" -c 'select * from paynotify.events'
 Take the events as an application does (each comes again in a minute unless it is
-acked; README.md has whole loops, and pushing by HTTP):
+acked; README.md has whole loops, and pushing by HTTP). Put a token that claim
+shows in the place of TOKEN:
   psql "host=$folder user=paynotify dbname=paynotify"
   => select paynotify.register_consumer('shop');
   => select token, type, out_trade_no, amount from paynotify.claim('shop', 10, '1 minute');
@@ -405,7 +406,8 @@ mchid and keys, and give the provider https://YOUR-DOMAIN/notify/alipay/shop1
   $bin/paynotifyctl trigger -c $conf --account wechat/shop1 --list          列出可模拟的通知
   $bin/paynotifyctl trigger -c $conf --account wechat/shop1 --retries 3 refund.succeeded
   $bin/paynotifyctl events tail -c $conf --follow                           实时查看入账事件
-像应用那样领取事件（不 ack 的一分钟后会再来；完整的循环和 HTTP 推送见 README.zh-CN.md）：
+像应用那样领取事件（不 ack 的一分钟后会再来；完整的循环和 HTTP 推送见 README.zh-CN.md）。
+请把 TOKEN 换成 claim 显示的 token：
   psql "host=$folder user=paynotify dbname=paynotify"
   => select paynotify.register_consumer('shop');
   => select token, type, out_trade_no, amount from paynotify.claim('shop', 10, '1 minute');
