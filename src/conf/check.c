@@ -70,8 +70,8 @@ tenant_nearest(const struct pn_conf *conf, const char *tenant)
 
 	for (size_t i = 0; i < conf->account_count; i++) {
 		near[1] = conf->accounts[i].tenant;
-		near[0] = near[0] == NULL ? conf_nearest(tenant, near + 1, 1)
-					  : conf_nearest(tenant, near, 2);
+		near[0] = near[0] == NULL ? pn_nearest(tenant, near + 1, 1)
+					  : pn_nearest(tenant, near, 2);
 	}
 	return near[0];
 }

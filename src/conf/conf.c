@@ -149,7 +149,7 @@ unknown_key(struct conf_load *load, const struct conf_section *section,
 		else if (strcmp(option->key, item->key) == 0)
 			elsewhere = option->section;
 	}
-	near = conf_nearest(item->key, names, count);
+	near = pn_nearest(item->key, names, count);
 	if (near != NULL)
 		conf_fail(load, item->place,
 		    "[%s] unknown option \"%s\"; did you mean \"%s\"?",

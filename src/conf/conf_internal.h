@@ -12,6 +12,7 @@
 #include "options.h"
 #include "paynotify/arena.h"
 #include "paynotify/conf.h"
+#include "paynotify/nearest.h"
 
 struct conf_section {
 	const struct conf_kind *kind;
@@ -57,9 +58,9 @@ void conf_fail(struct conf_load *load, struct pn_conf_place place,
 /* Collects one line of the warnings. */
 void conf_warn(struct conf_load *load, struct pn_conf_place place,
     const char *fmt, ...) PN_PRINTF(3, 4);
-/* The nearest of names, NULL when none is near. */
-const char *
-conf_nearest(const char *name, const char *const *names, size_t count);
+/* Of a value that was refused: how a comment behind it would be written, if it
+ * has what looks like one; else "". */
+const char *conf_comment_hint(struct pn_str value);
 
 /* ini.c: splits a file's text into sections and items. -ENOMEM. */
 int conf_ini_read(struct conf_load *load, const char *file, struct pn_str text,

@@ -4,8 +4,8 @@
  * what does not fit is counted in the last line (room for it is kept).
  * Warnings are collected likewise, whole: no option can earn many.
  *
- * Also the guess at what a misspelt word was meant to be, and the arena of the
- * load, because memory being out is the one error that ends everything.
+ * Also the arena of the load, because memory being out is the one error that ends
+ * everything.
  */
 #include "conf_internal.h"
 
@@ -14,9 +14,7 @@
 #include <stdio.h>
 
 enum {
-	TAIL_BYTES = 40,     /* "\n... and 4294967295 more errors" */
-	WORD_BYTES_MAX = 40, /* longer words are not guessed at */
-	DISTANCE_MAX = 2,    /* edits that a slip of the finger makes */
+	TAIL_BYTES = 40, /* "\n... and 4294967295 more errors" */
 	ARRAY_FIRST = 16,
 };
 
@@ -105,51 +103,13 @@ conf_warn(
 		load->conf->warnings = text.data;
 }
 
-/* Edit distance, given up beyond the bound of the row buffers. */
-static size_t
-distance(const char *a, const char *b)
-{
-	size_t row[WORD_BYTES_MAX + 1];
-	size_t a_len = strlen(a), b_len = strlen(b);
-
-	if (a_len > WORD_BYTES_MAX || b_len > WORD_BYTES_MAX)
-		return SIZE_MAX;
-	for (size_t j = 0; j <= b_len; j++)
-		row[j] = j;
-	for (size_t i = 1; i <= a_len; i++) {
-		size_t diagonal = row[0];
-
-		row[0] = i;
-		for (size_t j = 1; j <= b_len; j++) {
-			size_t best = diagonal + (a[i - 1] != b[j - 1]);
-
-			diagonal = row[j];
-			if (row[j] + 1 < best)
-				best = row[j] + 1;
-			if (row[j - 1] + 1 < best)
-				best = row[j - 1] + 1;
-			row[j] = best;
-		}
-	}
-	return row[b_len];
-}
-
 const char *
-conf_nearest(const char *name, const char *const *names, size_t count)
+conf_comment_hint(struct pn_str value)
 {
-	const char *best = NULL;
-	size_t best_distance = DISTANCE_MAX + 1;
-
-	for (size_t i = 0; i < count; i++) {
-		size_t d = distance(name, names[i]);
-
-		/* "on" is not a slip for "off": half must be right. */
-		if (d < best_distance && d * 2 < strlen(names[i])) {
-			best = names[i];
-			best_distance = d;
-		}
-	}
-	return best;
+	if (pn_str_find(value, PN_STR(" #")) < 0 &&
+	    pn_str_find(value, PN_STR(";")) < 0)
+		return "";
+	return "; a comment behind a value begins with \" ;\", a blank first";
 }
 
 void *

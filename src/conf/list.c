@@ -36,7 +36,7 @@ refuse(const struct list *list, const char *want)
 	    list->option->key, PN_STR_ARG(list->text), want,
 	    memchr(list->text.data, ',', list->text.len) != NULL
 		? "; for several values repeat the key"
-		: "");
+		: conf_comment_hint(list->text));
 	return 1;
 }
 

@@ -127,7 +127,7 @@ kind_find(struct conf_load *load, struct pn_conf_place place,
 	text = conf_copy(load, name);
 	if (text == NULL)
 		return NULL;
-	near = conf_nearest(text, names, count);
+	near = pn_nearest(text, names, count);
 	for (size_t i = 0; near == NULL && i < count; i++)
 		if (pn_str_equal_fold(name, pn_str_from(names[i])))
 			near = names[i];

@@ -35,10 +35,7 @@ refuse(const struct target *target, const char *want)
 
 	conf_fail(target->load, target->place,
 	    "%s: \"" PN_STR_FMT "\" is not %s%s", target->option->key,
-	    PN_STR_ARG(text), want,
-	    pn_str_find(text, PN_STR(" #")) >= 0
-		? "; a comment behind a value begins with \";\""
-		: "");
+	    PN_STR_ARG(text), want, conf_comment_hint(text));
 	return 1;
 }
 

@@ -6,7 +6,7 @@ import re
 
 # Contract header -> the layer that implements it.
 CONTRACTS = {
-    "base": "arena buf compiler encode error limits log metrics moment parse rate request"
+    "base": "arena buf compiler encode error limits log metrics moment nearest parse rate request"
             " secret series service str",
     "codec": "capture charset form json xml",
     "crypto": "cipher digest key",

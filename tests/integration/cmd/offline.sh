@@ -207,6 +207,8 @@ test_cmd__config_check_and_the_daemon_say_the_same() {
 [database]|dsn = host=/nothing password=geh eim|dsn: not a connection string.*single quotes
 [database]|dsn = 'geheim|dsn: not a connection string
 [database]|dsn = host=/nothing geheim=1|dsn: not a connection string
+[database]|dsn = hostt=/nothing password=geheim|dsn: not .*no option "hostt"; did you mean "host"\?
+[database]|dsn = host=/nothing password=geheim database=eim|dsn: .*no option "database"; did you mean "dbname"\?
 [database]|dsn = geheim|dsn: not a connection string
 [database]|dsn = host=/nothing port=geheim|dsn: its port
 [database]|dsn = host=/nothing connect_timeout=geheim|dsn: its connect_timeout

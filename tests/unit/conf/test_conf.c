@@ -189,7 +189,7 @@ test_conf__values_are_whole_and_in_range(void **state)
 	static const char *const cases[][2] = {
 		{ "[server]\nthreads = 1 2\n", "main.conf:2: threads: \"1 2\""
 					       " is not a number" },
-		{ "[server]\nthreads = 2 # two\n", "begins with \";\"" },
+		{ "[server]\nthreads = 2 # two\n", "begins with \" ;\"" },
 		{ "[server]\nthreads =\n", "threads: \"\" is not a number" },
 		{ "[server]\nthreads = 257\n", "not within 0 and 256" },
 		{ "[server]\nmax_body = 2m\n", "not within 1024 and 1048576" },
