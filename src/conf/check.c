@@ -5,11 +5,64 @@
  */
 #include "conf_internal.h"
 
+#include "paynotify/parse.h"
+
+/* -- accounts ---------------------------------------------------------------- */
+
+/* What a provider's ids look like. Another one is accepted, since it is the
+ * provider who gives them; but it is hardly meant, and every notification of the
+ * real account would be refused. */
+struct id_form {
+	const char *key;
+	const char *start; /* NULL: any */
+	const char *other; /* start of another kind of id; NULL: none */
+	size_t bytes_min, bytes_max;
+	bool digits;
+	const char *words;
+};
+
+static const struct id_form form_app_id = { "app_id", NULL, "2088", 16, 16,
+	true, "16 digits, and only a seller's begin with 2088" };
+static const struct id_form form_seller_id = { "seller_id", NULL, NULL, 16, 16,
+	true, "16 digits such as 2088..." };
+static const struct id_form form_mchid = { "mchid", NULL, NULL, 8, 10, true,
+	"8 to 10 digits" };
+static const struct id_form form_appid = { "appid", "w", NULL, 18, 18, false,
+	"18 characters, wx and 16 more" };
+
+static bool
+id_has_form(const struct id_form *form, struct pn_str id)
+{
+	if (id.len < form->bytes_min || id.len > form->bytes_max ||
+	    (form->start != NULL && !pn_str_starts(id, form->start)) ||
+	    (form->other != NULL && pn_str_starts(id, form->other)))
+		return false;
+	for (size_t i = 0; form->digits && i < id.len; i++)
+		if (id.data[i] < '0' || id.data[i] > '9')
+			return false;
+	return true;
+}
+
+static void
+ids_check(struct conf_load *load, const struct conf_section *section,
+    const struct id_form *form, const struct pn_conf_strings *ids)
+{
+	for (size_t i = 0; i < ids->count; i++)
+		if (!id_has_form(form, pn_str_from(ids->values[i])))
+			conf_warn(load, ids->places[i],
+			    "[%s] %s \"%s\" is hardly right: it has %s;"
+			    " notifications of any other are answered 403",
+			    section->title, form->key, ids->values[i],
+			    form->words);
+}
+
 void
 conf_check_alipay(struct conf_load *load, const struct conf_section *section)
 {
 	const struct pn_conf_account *account = section->base;
 
+	ids_check(load, section, &form_app_id, &account->alipay.app_id);
+	ids_check(load, section, &form_seller_id, &account->alipay.seller_id);
 	/* One Alipay account is one seller: with several applications in it,
 	 * an app_id alone no longer says whose money a message is about. */
 	if (account->alipay.app_id.count > 1 &&
@@ -27,6 +80,8 @@ conf_check_wechat(struct conf_load *load, const struct conf_section *section)
 	bool keys = wechat->public_key.count + wechat->platform_cert.count > 0;
 	bool secrets = wechat->api_v3_key_file.count > 0;
 
+	ids_check(load, section, &form_mchid, &wechat->mchid);
+	ids_check(load, section, &form_appid, &wechat->appid);
 	if (keys && !secrets)
 		conf_fail(load, section->place,
 		    "[%s] api_v3_key_file is required with public_key and"
@@ -53,6 +108,8 @@ conf_check_wechat(struct conf_load *load, const struct conf_section *section)
 			    wechat->api_v2_key_file.files[i].content.len,
 			    PN_WECHAT_KEY_BYTES);
 }
+
+/* -- endpoints --------------------------------------------------------------- */
 
 static bool
 tenant_exists(const struct pn_conf *conf, const char *tenant)
@@ -105,12 +162,68 @@ tenants_check(struct conf_load *load, const struct pn_conf_strings *tenants)
 	}
 }
 
+/* The types that there are; a provider's own begin with its name. */
+static const char *const types_known[] = { "payment.succeeded",
+	"payment.finished", "payment.pending", "payment.closed",
+	"payment.failed", "refund.succeeded", "refund.abnormal",
+	"refund.closed" };
+static const char *const types_own[] = { "alipay.", "wechat." };
+
+/* "payment.*" is what begins with "payment.". */
+static bool
+type_matches(struct pn_str pattern)
+{
+	bool all = pattern.data[pattern.len - 1] == '*';
+
+	pattern.len -= all;
+	for (size_t i = 0; i < PN_COUNT(types_own); i++)
+		if (pn_str_starts(pattern, types_own[i]))
+			return true;
+	for (size_t i = 0; i < PN_COUNT(types_known); i++) {
+		struct pn_str known = pn_str_from(types_known[i]);
+
+		if (all && known.len > pattern.len)
+			known.len = pattern.len;
+		if (pn_str_equal(known, pattern))
+			return true;
+	}
+	return false;
+}
+
+/* Nothing worse: a later version may have more types, and an endpoint waits for
+ * them. */
+static void
+types_check(struct conf_load *load, const struct conf_section *section,
+    const struct pn_conf_strings *types)
+{
+	static const char *const patterns[] = { "payment.*", "refund.*",
+		"alipay.*", "wechat.*" };
+
+	for (size_t i = 0; i < types->count; i++) {
+		const char *type = types->values[i], *near;
+
+		if (type_matches(pn_str_from(type)))
+			continue;
+		near =
+		    strchr(type, '*') != NULL
+			? pn_nearest(type, patterns, PN_COUNT(patterns))
+			: pn_nearest(type, types_known, PN_COUNT(types_known));
+		conf_warn(load, types->places[i],
+		    "[%s] types \"%s\" is no type of any event, so nothing of"
+		    " it is sent%s%s%s",
+		    section->title, type,
+		    near != NULL ? "; did you mean \"" : "",
+		    near != NULL ? near : "", near != NULL ? "\"?" : "");
+	}
+}
+
 void
 conf_check_deliver(struct conf_load *load, const struct conf_section *section)
 {
 	const struct pn_conf_deliver *endpoint = section->base;
 
 	tenants_check(load, &endpoint->tenants);
+	types_check(load, section, &endpoint->types);
 	if (conf_url_is_exposed(pn_str_from(endpoint->url)))
 		conf_warn(load, endpoint->url_place,
 		    "[%s] url is http:// to another host: everyone on the way"
@@ -118,6 +231,8 @@ conf_check_deliver(struct conf_load *load, const struct conf_section *section)
 		    " yours alone",
 		    section->title);
 }
+
+/* -- the gateway ------------------------------------------------------------- */
 
 void
 conf_check_guard_route(
@@ -155,6 +270,107 @@ section_find(const struct conf_load *load, const char *kind)
 	return NULL;
 }
 
+/* -- listeners --------------------------------------------------------------- */
+
+struct listener {
+	const char *section;
+	struct pn_str host, port; /* of a unix socket: all of it, and none */
+	const char *text;
+	struct pn_conf_place place;
+};
+
+static bool
+host_is_v4(struct pn_str host)
+{
+	for (size_t i = 0; i < host.len; i++)
+		if ((host.data[i] < '0' || host.data[i] > '9') &&
+		    host.data[i] != '.')
+			return false;
+	return true;
+}
+
+/* Whether the first, if it is had, leaves nothing of the second. [::] takes IPv4
+ * too. Names are not resolved, and a port that the system chooses is another one
+ * each time. */
+static bool
+listener_covers(const struct listener *a, const struct listener *b)
+{
+	uint64_t port_a = 0, port_b = 0;
+
+	if (a->port.len == 0 || b->port.len == 0)
+		return strcmp(a->text, b->text) == 0;
+	if (pn_parse_uint(a->port, UINT16_MAX, &port_a) != 0 ||
+	    pn_parse_uint(b->port, UINT16_MAX, &port_b) != 0 ||
+	    port_a != port_b || port_a == 0)
+		return false;
+	return pn_str_equal(a->host, b->host) || pn_str_is(a->host, "[::]") ||
+	       (pn_str_is(a->host, "0.0.0.0") && host_is_v4(b->host));
+}
+
+static size_t
+listeners_add(const char *section, const struct pn_conf_strings *list,
+    struct listener *ret_listeners)
+{
+	for (size_t i = 0; i < list->count; i++) {
+		struct pn_str text = pn_str_from(list->values[i]), host = text;
+
+		if (pn_str_starts(text, "unix:"))
+			host.len = 0;
+		while (host.len > 0 && host.data[host.len - 1] != ':')
+			host.len--;
+		ret_listeners[i] = (struct listener){ .section = section,
+			.text = list->values[i],
+			.place = list->places[i] };
+		if (host.len == 0)
+			continue;
+		ret_listeners[i].port = (struct pn_str){ text.data + host.len,
+			text.len - host.len };
+		host.len--;
+		ret_listeners[i].host = host;
+	}
+	return list->count;
+}
+
+/* The second of the two would not start, and the system's word for it names
+ * neither of the lines. */
+static void
+listeners_check(struct conf_load *load)
+{
+	const struct pn_conf *conf = load->conf;
+	struct listener all[3 * PN_LISTEN_MAX];
+	size_t count = listeners_add("server", &conf->server.listen, all);
+
+	count += listeners_add("admin", &conf->admin.listen, all + count);
+	count += listeners_add("guard", &conf->guard.listen, all + count);
+	for (size_t k = 1; k < count; k++)
+		for (size_t i = 0; i < k; i++) {
+			/* A default has no line: told where the other stands. */
+			bool swap = all[k].place.line == 0;
+			const struct listener *told = &all[swap ? i : k];
+			const struct listener *other = &all[swap ? k : i];
+
+			if (!listener_covers(told, other) &&
+			    !listener_covers(other, told))
+				continue;
+			if (other->place.line == 0)
+				conf_fail(load, told->place,
+				    "[%s] listen: \"%s\" is taken by the"
+				    " default of [%s] listen, %s",
+				    told->section, told->text, other->section,
+				    other->text);
+			else
+				conf_fail(load, told->place,
+				    "[%s] listen: \"%s\" is taken by [%s]"
+				    " listen = %s in %s:%d",
+				    told->section, told->text, other->section,
+				    other->text, other->place.file,
+				    other->place.line);
+			break;
+		}
+}
+
+/* -- all of it --------------------------------------------------------------- */
+
 void
 conf_check_whole(struct conf_load *load)
 {
@@ -162,6 +378,7 @@ conf_check_whole(struct conf_load *load)
 	const struct pn_conf_guard_route *routes = conf->guard_routes;
 	const struct conf_section *guard = section_find(load, "guard");
 
+	listeners_check(load);
 	/* Told once, whatever the number of routes. */
 	if (conf->guard_route_count > 0 && guard == NULL)
 		conf_fail(load, routes[0].place,

@@ -448,7 +448,8 @@ test_conf_guard__too_many_routes_are_refused(void **state)
 static void
 test_conf_guard__an_account_alone_needs_no_route(void **state)
 {
-	static const char account[] = "[alipay shop1]\napp_id = 1\n"
+	static const char account[] = "[alipay shop1]\n"
+				      "app_id = 2021000000000001\n"
 				      "public_key = ca.pem\n";
 	struct folder *folder = *state;
 	char text[512];
