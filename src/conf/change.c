@@ -218,6 +218,32 @@ pn_conf_endpoints_differ(const struct pn_conf *a, const struct pn_conf *b)
 	return true;
 }
 
+/* Of a section that may be left out and has listeners if it is not. */
+static bool
+is_left_out(const struct conf_kind *kind, const struct pn_conf *conf)
+{
+	size_t listen = conf_option_find(kind, "listen");
+	const char *base = (const char *)conf;
+
+	assert(listen < pn_conf_option_count());
+	return ((const struct pn_conf_strings *)(base + conf_option_at(listen)
+							    ->offset))
+		   ->count == 0;
+}
+
+/* One that is new or was taken out is told as a whole: what it then has or had
+ * by default is nothing that anyone has changed. */
+static void
+single_tell(const struct conf_kind *kind, const struct pn_conf *running,
+    const struct pn_conf *loaded, const struct telling *telling)
+{
+	if (kind->optional &&
+	    is_left_out(kind, running) != is_left_out(kind, loaded))
+		(void)note(telling, kind->name, NULL, NULL);
+	else
+		(void)section_differs(kind, NULL, running, loaded, telling);
+}
+
 void
 pn_conf_tell_restart(const struct pn_conf *running,
     const struct pn_conf *loaded, pn_conf_tell_fn tell, void *payload)
@@ -231,8 +257,7 @@ pn_conf_tell_restart(const struct pn_conf *running,
 		if (kind->reloadable)
 			continue;
 		if (kind->family == CONF_SINGLE)
-			(void)section_differs(
-			    kind, NULL, running, loaded, &telling);
+			single_tell(kind, running, loaded, &telling);
 		else if (kind->family == CONF_GUARDED)
 			(void)sections_differ(kind, &now, &then, &telling);
 		else

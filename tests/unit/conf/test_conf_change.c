@@ -13,8 +13,9 @@
 	"[deliver app]\n"             \
 	"url = http://127.0.0.1:1/\n" \
 	"secret_file = secret\n"
-#define ROUTE                              \
-	"[guard]\n[guard charges]\n"       \
+#define ROUTE "[guard]\n" ROUTE_ALONE
+#define ROUTE_ALONE                        \
+	"[guard charges]\n"                \
 	"path = POST /c\ntenant = shop1\n" \
 	"upstream = http://127.0.0.1:1/\n"
 
@@ -83,7 +84,18 @@ test_conf_change__what_waits_for_a_restart_is_named(void **state)
 		    "[server] trusted_proxies;" },
 		{ "[database]\ndsn = dbname=x\nrequire_sync = yes\n",
 		    "[database] dsn;[database] require_sync;" },
-		{ ROUTE, "[guard] listen;[guard] max_body;[guard charges];" },
+		{ ROUTE, "[guard];[guard charges];" },
+		{ "[admin]\n", "[admin];" },
+	};
+	static const struct {
+		const char *text, *said;
+	} of_route[] = {
+		{ ROUTE, "" },
+		{ ROUTE "unknown = hold\n", "[guard charges] unknown;" },
+		{ "[guard]\nlisten = 127.0.0.1:1\n" ROUTE_ALONE,
+		    "[guard] listen;" },
+		{ "[guard]\nmax_body = 2k\n" ROUTE_ALONE, "[guard] max_body;" },
+		{ "", "[guard];[guard charges];" },
 	};
 	struct pn_conf *first, *next;
 
@@ -99,13 +111,12 @@ test_conf_change__what_waits_for_a_restart_is_named(void **state)
 	}
 	pn_conf_unref(first);
 	first = take(*state, ROUTE);
-	for (int i = 0; i < 2; i++) {
+	for (size_t i = 0; i < PN_COUNT(of_route); i++) {
 		char said[256] = "";
 
-		next = take(*state, i == 0 ? ROUTE : ROUTE "unknown = hold\n");
+		next = take(*state, of_route[i].text);
 		pn_conf_tell_restart(first, next, note, said);
-		assert_string_equal(
-		    said, i == 0 ? "" : "[guard charges] unknown;");
+		assert_string_equal(said, of_route[i].said);
 		pn_conf_unref(next);
 	}
 	pn_conf_unref(first);
