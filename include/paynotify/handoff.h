@@ -50,7 +50,8 @@ typedef int (*pn_claimed_fn)(const struct pn_claimed *claimed, void *payload);
 enum {
 	PN_HANDOFF_HELD = 1, /* the endpoint is paused or disabled */
 };
-/* At most events_max events (PN_CLAIM_EVENTS_MAX), leased for lease_us. */
+/* At most events_max events (PN_CLAIM_EVENTS_MAX), leased for lease_us. -ENOENT:
+ * the endpoint's consumer was removed; the connection is as good as before. */
 int pn_handoff_claim(struct pn_handoff *handoff, const char *endpoint,
     int events_max, int64_t lease_us, pn_claimed_fn each, void *payload,
     struct pn_error *ret_error) PN_MUSTCHECK;

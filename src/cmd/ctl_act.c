@@ -223,8 +223,27 @@ ctl_deliveries_resume(struct ctl *ctl)
 	return act_on_consumer(ctl, PN_ACTION_RESUME);
 }
 
+/* A daemon with this section makes it a new consumer within a second, and pushes
+ * all events once more. */
 int
 ctl_consumers_remove(struct ctl *ctl)
 {
+	const char *name = ctl->args.operands[0];
+
+	for (size_t i = 0; i < ctl->conf->deliver_count; i++) {
+		const struct pn_conf_deliver *endpoint =
+		    &ctl->conf->delivers[i];
+
+		if (strcmp(endpoint->name, name) != 0)
+			continue;
+		ctl_complain("%s:%d: the section [deliver %s] is still there: "
+			     "\"%s\" would come back as a new consumer, which "
+			     "is handed all events again. Take the section out "
+			     "and reload every daemon that has it, then remove "
+			     "\"%s\"",
+		    endpoint->place.file, endpoint->place.line, name, name,
+		    name);
+		return CTL_REFUSED;
+	}
 	return act_on_consumer(ctl, PN_ACTION_REMOVE);
 }

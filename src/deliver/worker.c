@@ -203,6 +203,20 @@ note_held(struct pn_endpoint *e, bool held)
 	e->held = held;
 }
 
+/* By an operator, while its section is here: the configuration counts. */
+static void
+note_removed(struct pn_endpoint *e, int64_t now_us)
+{
+	pn_log_warning(
+	    "the consumer of endpoint \"%s\" was removed, and [deliver "
+	    "%s] is still in the configuration: it is registered "
+	    "anew, and is sent all events from its start on once "
+	    "more",
+	    e->conf->name, e->conf->name);
+	e->registered = false;
+	e->next_us = now_us + POLL_US;
+}
+
 static int
 claim_for(struct pn_deliver *d, struct pn_endpoint *e, int64_t now_us,
     struct pn_error *error)
@@ -223,7 +237,9 @@ claim_for(struct pn_deliver *d, struct pn_endpoint *e, int64_t now_us,
 		/* Whether they are leased is unknown: they come back. */
 		while ((attempt = pn_attempts_take(&claim.attempts)) != NULL)
 			pn_attempt_free(attempt);
-		return r;
+		if (r == -ENOENT)
+			note_removed(e, now_us);
+		return r == -ENOENT ? 0 : r;
 	}
 	assert(claim.attempts.count <= room);
 	note_held(e, r == PN_HANDOFF_HELD);
@@ -313,7 +329,7 @@ static void
 connection_works(struct pn_deliver *d)
 {
 	if (d->said[0] != '\0')
-		pn_log_notice("the deliverer has the database again");
+		pn_log_notice("events are pushed again");
 	d->said[0] = '\0';
 	d->failures = 0;
 }

@@ -296,6 +296,12 @@ test_handoff__b_a_consumer_is_removed() {
     ctl consumers remove --reason x; exits 2; complains 'needs CONSUMER'
     ctl consumers remove mial --reason x; exits 1; complains 'no consumer "mial"; there are ledger, mail, many'
     attempts=$(sql 'SELECT count(*) FROM paynotify.delivery_attempts')
+    # what is still configured would come back, and be handed all of it again
+    make_conf "$work/still.conf" '[database]' "dsn = $PN_DSN" '[deliver many]' 'url = http://127.0.0.1:1/' \
+        'secret_file = whsec'
+    (umask 077 && echo whsec_MDEyMzQ1Njc4OWFiY2RlZjAxMjM0NTY3 >"$work/whsec")
+    run "$ctl" consumers remove many --reason gone -c "$work/still.conf"; exits 1; same "$out" ''
+    complains 'still\.conf:3: the section \[deliver many\] is still there: .*all events again'
     ctl consumers remove many --reason 'gone'; exits 1; complains 'has events in hand: Stop it'; same "$out" ''
     sql "SELECT paynotify.nack(d.token) FROM paynotify.deliveries d JOIN paynotify.consumers c
         ON c.id = d.consumer_id WHERE c.name IN ('mail', 'many') AND d.state = 'leased'" >/dev/null

@@ -398,7 +398,8 @@ test_push__a_410_from_an_old_url_disables_nothing(void **state)
 }
 
 /* If it failed: an old deliverer that has just connected would leave its URL and
- * filter behind when it ends. */
+ * filter behind when it ends; or an operator who removes a consumer and not its
+ * section would read that the database was away. */
 static void
 test_push__registers_again(void **state)
 {
@@ -407,6 +408,8 @@ test_push__registers_again(void **state)
 	    "paynotify.consumers c ON c.id = e.consumer_id WHERE "
 	    "e.url <> 'http://old/' AND c.types IS NULL";
 	struct push_fixture *f = *state;
+	struct capture log;
+	bool away;
 
 	push_open(f);
 	db_wait(f->db, 1, as_configured);
@@ -418,6 +421,15 @@ test_push__registers_again(void **state)
 	db_wait(f->db, 1, as_configured);
 	put_many(f, 0, 1);
 	sink_wait(f->sink, 1);
+	db_wait(f->db, 0, APP_COUNT "AND state <> 'done'");
+	capture_begin(&log);
+	(void)db(f->db, "SELECT paynotify.remove_consumer('app', 'x', 'y')");
+	capture_wait(&log, "was removed, and [deliver app] is still in the "
+			   "configuration: it is registered anew");
+	sink_wait(f->sink, 2);
+	away = capture_has(&log, "no events are pushed");
+	capture_end(&log);
+	assert_false(away);
 }
 
 /* If it failed: an endpoint whose name an application has would take that
