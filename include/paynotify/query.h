@@ -60,6 +60,9 @@ struct pn_receipt_row {
 	struct pn_str out_trade_no;
 	int64_t status, body_bytes;
 };
+/* All that a receipt's verdict may be, NULL-terminated: the store's, the
+ * providers' (pn_verdict_name) and the receiver's own. */
+extern const char *const pn_receipt_verdicts[];
 struct pn_receipt_filter {
 	const char *tenant, *provider, *verdict, *out_trade_no;
 	int64_t since_us;

@@ -112,13 +112,14 @@ admin_receipts_list(struct admin_job *job)
 	struct pn_receipt_filter filter = {
 		.tenant = admin_parameter(job, "tenant"),
 		.provider = admin_parameter(job, "provider"),
-		.verdict = admin_parameter(job, "verdict"),
 		.out_trade_no = admin_parameter(job, "out_trade_no"),
 		.before_id = admin_parameter(job, "after"),
 	};
 	struct admin_page page;
 
-	if (admin_limit(job, &filter.limit) != 0 ||
+	if (admin_word(job, "verdict", pn_receipt_verdicts, &filter.verdict) !=
+		0 ||
+	    admin_limit(job, &filter.limit) != 0 ||
 	    admin_since(job, &filter.since_us) != 0)
 		return 1;
 	if (filter.before_id != NULL && !is_uuid(filter.before_id))

@@ -205,7 +205,7 @@ admin_word(struct admin_job *job, const char *name, const char *const *words,
     const char **ret_word)
 {
 	struct pn_str text = pn_form_get(&job->form, name);
-	char all[128] = "";
+	char all[256] = "";
 	size_t len = 0;
 
 	*ret_word = NULL;

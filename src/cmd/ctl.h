@@ -124,6 +124,7 @@ int ctl_replay(struct ctl *ctl);
 int ctl_events_list(struct ctl *ctl);
 int ctl_events_show(struct ctl *ctl);
 int ctl_events_tail(struct ctl *ctl);
+int ctl_receipts_check(const struct ctl *ctl);
 int ctl_receipts_list(struct ctl *ctl);
 int ctl_stats_check(const struct ctl *ctl);
 int ctl_stats(struct ctl *ctl);

@@ -199,9 +199,14 @@ const struct ctl_command ctl_commands[] = {
 		       CTL_BIT(CTL_OPT_OUT_TRADE_NO) | CTL_BIT(CTL_OPT_SINCE) |
 		       CTL_BIT(CTL_OPT_LIMIT),
 	    .need = CTL_NEEDS_DATABASE,
+	    .check = ctl_receipts_check,
 	    .run = ctl_receipts_list,
 	    .summary = "one row a request with its verdict, newest first",
-	    .details = "",
+	    .details =
+		"VERDICT is recorded, duplicate, conflict, quarantined, "
+		"malformed, bad_signature,\nunknown_key, stale, "
+		"undecryptable, wrong_account, unsupported, rate_limited "
+		"or\nnot_allowed.\n",
 	},
 	{
 	    .group = "evidence",

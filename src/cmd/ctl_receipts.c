@@ -4,7 +4,9 @@
  */
 #include "ctl_list.h"
 
+#include <assert.h>
 #include <inttypes.h>
+#include <string.h>
 
 #include "paynotify/moment.h"
 #include "paynotify/render.h"
@@ -48,6 +50,25 @@ add_row(const struct pn_receipt_row *row, void *payload)
 		r = add_cells(list->table, row);
 	}
 	return ctl_list_added(list, r);
+}
+
+int
+ctl_receipts_check(const struct ctl *ctl)
+{
+	const char *verdict = ctl->args.verdict;
+	char all[256] = "";
+	size_t len = 0;
+
+	for (size_t i = 0; pn_receipt_verdicts[i] != NULL; i++) {
+		if (verdict == NULL ||
+		    strcmp(verdict, pn_receipt_verdicts[i]) == 0)
+			return CTL_DONE;
+		len += (size_t)snprintf(all + len, sizeof(all) - len, "%s%s",
+		    i > 0 ? ", " : "", pn_receipt_verdicts[i]);
+	}
+	assert(len < sizeof(all));
+	return ctl_usage(
+	    ctl->command, "--verdict \"%s\" is none of %s", verdict, all);
 }
 
 int

@@ -27,6 +27,23 @@ enum column {
 	C_COUNT
 };
 
+const char *const pn_receipt_verdicts[] = {
+	"recorded",
+	"duplicate",
+	"conflict",
+	"quarantined",
+	"malformed",
+	"bad_signature",
+	"unknown_key",
+	"stale",
+	"undecryptable",
+	"wrong_account",
+	"unsupported",
+	"rate_limited",
+	"not_allowed",
+	NULL,
+};
+
 enum { UUID_TEXT_BYTES = 37 };
 
 static int

@@ -110,6 +110,7 @@ class Objects(AdminCase):
                 ("deliveries?state=done", "waiting"), ("keys?after=00", "after"),
                 ("keys?after=6", "after"), ("keys?after=610a62", "after"),
                 ("keys?state=open", "PROCESSING"), ("keys?route=notify/x", "webhooks"),
+                ("receipts?verdict=bad_sig", "bad_signature"),
                 ("quarantine?state=dead", "accepted"), ("quarantine?after=x", "after")):
             with self.subTest(path=path):
                 self.assertIn(word, self.problem(

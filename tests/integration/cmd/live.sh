@@ -156,6 +156,7 @@ LIST
     json --args '[.[] | select(.status)] | [map({status, success}), [$ARGS.positional[] | split(" ") |
         {status: .[0] | tonumber, success: (.[1] == "accepted")}]] | .[0] == .[1]' "${wanted[@]}"
     [ "$bad" = 0 ] || printf '  %s\n' "${names[@]}"
+    run "$ctl" receipts list -c "$conf" --verdict bad_sig; exits 2; complains 'none of recorded, .*bad_signature, '
     receipts --verdict bad_signature
     json 'length > 0 and all(.[]; .verdict == "bad_signature")'
 }
