@@ -158,7 +158,8 @@ const struct ctl_command ctl_commands[] = {
 		"Each goes out exactly as it is in the file: its own request "
 		"line decides the\npath, so --to takes none. Without --to the "
 		"first [server] listen address of the\nconfiguration is used. "
-		"Exit 1 if any reply is not the provider's success.\n",
+		"Exit 1 if any reply is not the provider's success, or if\na "
+		"file is no HTTP request.\n",
 	},
 	{
 	    .group = "events",

@@ -1,9 +1,10 @@
 /*
  * `replay`: captured requests sent again, byte for byte.
  *
- * Nothing is parsed to be changed. A capture is only looked at to know what its
- * success would be: the path names the provider. One that is no HTTP request is
- * sent as it is too, since that may be what one wants to try.
+ * Nothing is parsed to be changed. A capture is only looked at to know that it is
+ * one, and what its success would be: the path names the provider. What is no HTTP
+ * request is not sent: a server answers such a thing by hanging up, and that would
+ * be told in place of what is wrong with the file.
  */
 #include "ctl_list.h"
 #include "ctl_send.h"
@@ -85,13 +86,14 @@ send_capture(struct replay *replay, const char *path)
 		    r > 0 ? "it is far longer than any request"
 			  : ctl_fault_text(r));
 	if (arena == NULL || (r = pn_capture_parse(arena, pn_buf_str(&raw),
-				  &request, &error)) < 0) {
+				  &request, &error)) != 0) {
 		ctl_progress_hide(&replay->progress);
-		ctl_complain("%s: %s", path, error.text);
+		ctl_complain("%s: %s%s", path,
+		    r > 0 ? "not sent, it is no HTTP request: " : "",
+		    error.text);
 		return CTL_REFUSED;
 	}
-	if (r == 0)
-		provider = provider_of(request.path);
+	provider = provider_of(request.path);
 	if (pn_net_send_raw(replay->net, replay->target.url, pn_buf_str(&raw),
 		replay->ctl->args.timeout_us, arena, &reply, &error) != 0) {
 		ctl_progress_hide(&replay->progress);

@@ -186,7 +186,8 @@ test_live__7_replay_sends_the_very_bytes() {
     sed 's/total_amount=88.88/total_amount=00.01/' "$work/r.http" >"$work/t.http"
     run "$ctl" replay -c "$conf" "$work/t.http"; exits 1; says '->  401 fail'
     printf 'GARBAGE\r\n\r\n' >"$work/g.http"
-    run "$ctl" replay -c "$conf" "$work/g.http"; exits 1
+    run "$ctl" replay -c "$conf" "$work/g.http"; exits 1; same "$out" ''
+    complains 'g\.http: not sent, it is no HTTP request: .*request line'
     run "$ctl" replay -c "$conf" "$work/r.http" "$work/none.http"; exits 2; complains 'none\.http'
     same "$out" ''
     run "$ctl" replay --to http://127.0.0.1:1 "$work/r.http"; exits 1; complains 'is the daemon running'
