@@ -88,9 +88,11 @@ struct pn_sample {
 	struct pn_str out_trade_no; /* empty: derived from seed */
 	int64_t amount_minor;       /* 0: 8888 */
 	int64_t refund_minor;       /* 0: all of it */
-	uint64_t seed;              /* makes ids, nonces; same seed, same ids */
-	unsigned attempt;           /* 0 first delivery, n the nth retry: signed
-				      * anew, new time, same ids */
+	uint64_t seed; /* makes ids, nonces; same seed, same ids. The ids of a
+			* trade are made of out_trade_no where it is given, so
+			* that samples of one order belong together */
+	unsigned attempt; /* 0 first delivery, n the nth retry: signed anew,
+			   * new time, same ids */
 	int64_t now_us;
 	const char *charset; /* Alipay: "GBK", ...; NULL utf-8 */
 	const char *dialect; /* wechat: "v3" (default), "v2", "v2-hmac" */

@@ -3,7 +3,8 @@
  * values after public captures, one function a family.
  *
  * Ids come from the seed alone, so that the nth attempt, or another event of
- * the same order, names the same order. notify_time is when an attempt is
+ * the same order, names the same order; where the order is given, the trade and
+ * its buyer come from that, so that a refund is one of the payment before it. notify_time is when an attempt is
  * made: `attempt` n lies n steps of Alipay's schedule behind now_us.
  *
  * Out of memory sticks to the draft; who encodes it asks once.
@@ -32,12 +33,12 @@ mix(uint64_t x)
 	return x ^ (x >> 31);
 }
 
-struct pn_str
-pn_alipay_draft_digits(
-    struct pn_alipay_draft *draft, const char *start, size_t len, uint64_t salt)
+static struct pn_str
+digits(struct pn_alipay_draft *draft, uint64_t seed, const char *start,
+    size_t len, uint64_t salt)
 {
 	char *text = pn_arena_alloc(draft->arena, len + 1);
-	uint64_t state = mix(draft->sample->seed) ^ salt;
+	uint64_t state = mix(seed) ^ salt;
 	size_t at = strlen(start);
 
 	assert(at <= len);
@@ -51,6 +52,27 @@ pn_alipay_draft_digits(
 		text[at] = (char)('0' + state % 10);
 	}
 	return (struct pn_str){ text, len };
+}
+
+struct pn_str
+pn_alipay_draft_digits(
+    struct pn_alipay_draft *draft, const char *start, size_t len, uint64_t salt)
+{
+	return digits(draft, draft->sample->seed, start, len, salt);
+}
+
+static struct pn_str
+trade_digits(
+    struct pn_alipay_draft *draft, const char *start, size_t len, uint64_t salt)
+{
+	unsigned char digest[PN_SHA256_BYTES];
+	uint64_t seed = draft->sample->seed;
+
+	if (draft->sample->out_trade_no.len > 0) {
+		pn_sha256(draft->sample->out_trade_no, digest);
+		memcpy(&seed, digest, sizeof(seed));
+	}
+	return digits(draft, seed, start, len, salt);
 }
 
 void
@@ -204,8 +226,7 @@ draft_trade(struct pn_alipay_draft *draft)
 	add_seller(draft);
 	add_text(draft, "subject", "测试订单 Order + 1");
 	pn_alipay_draft_add(draft, "buyer_open_id",
-	    pn_alipay_draft_digits(
-		draft, "000aBcDeFgHiJkLmNoPqRsTuVwXyZ", 47, 1));
+	    trade_digits(draft, "000aBcDeFgHiJkLmNoPqRsTuVwXyZ", 47, 1));
 	add_text(draft, "buyer_logon_id", "tes***@example.test");
 	add_notify(draft, "trade_status_sync");
 	add_text(draft, "trade_status", status);
@@ -214,8 +235,7 @@ draft_trade(struct pn_alipay_draft *draft)
 	pn_alipay_draft_add(draft, "out_trade_no", draft->out_trade_no);
 	add_text(draft, "total_amount", draft->total);
 	pn_alipay_draft_add(draft, "trade_no",
-	    pn_alipay_draft_digits(
-		draft, "2026030122001400", TRADE_NO_DIGITS, 2));
+	    trade_digits(draft, "2026030122001400", TRADE_NO_DIGITS, 2));
 	if (paid)
 		add_beijing(draft, "gmt_payment", second - 2 * PN_SECOND_US);
 	if (shape == SHAPE_PAID)

@@ -6,7 +6,8 @@
  *
  * Pure: every id and nonce is made of the seed (and the attempt, where WeChat
  * makes it anew for a retry), every time of what is passed in. The same sample
- * gives the same bytes.
+ * gives the same bytes. Where the order is given its transaction and its refunds
+ * are made of that, so that a refund is one of the payment before it.
  *
  * Odd and signed right: bad-amount (the order's total is one fen more: a
  * conflict with the usual sample of the seed), negative-amount, other-mchid,
@@ -96,18 +97,14 @@ pn_wechat_sample_is(const struct pn_wechat_sample_job *job, const char *oddity)
 	return pn_str_is(job->oddity, oddity);
 }
 
-struct pn_str
-pn_wechat_sample_text(const struct pn_wechat_sample_job *job, const char *label,
-    unsigned attempt, const char *alphabet, size_t len)
+static struct pn_str
+text_of(const struct pn_wechat_sample_job *job, struct pn_str seed,
+    const char *alphabet, size_t len)
 {
 	const size_t letters = strlen(alphabet);
 	unsigned char digest[PN_SHA256_BYTES];
-	struct pn_str seed;
-	char *text;
+	char *text = pn_arena_alloc(job->arena, len + 1);
 
-	seed = pn_arena_printf(job->arena, "wechat sample %llu %u %s",
-	    (unsigned long long)job->sample->seed, attempt, label);
-	text = pn_arena_alloc(job->arena, len + 1);
 	if (seed.data == NULL || text == NULL)
 		return (struct pn_str){ NULL, 0 };
 	for (size_t i = 0; i < len; i++) {
@@ -121,6 +118,31 @@ pn_wechat_sample_text(const struct pn_wechat_sample_job *job, const char *label,
 		text[i] = alphabet[digest[at] % letters];
 	}
 	return (struct pn_str){ text, len };
+}
+
+struct pn_str
+pn_wechat_sample_text(const struct pn_wechat_sample_job *job, const char *label,
+    unsigned attempt, const char *alphabet, size_t len)
+{
+	return text_of(job,
+	    pn_arena_printf(job->arena, "wechat sample %llu %u %s",
+		(unsigned long long)job->sample->seed, attempt, label),
+	    alphabet, len);
+}
+
+struct pn_str
+pn_wechat_sample_trade(const struct pn_wechat_sample_job *job,
+    const char *label, int64_t number, size_t len)
+{
+	struct pn_str order = job->sample->out_trade_no;
+
+	if (order.len == 0)
+		return pn_wechat_sample_text(
+		    job, label, (unsigned)number, PN_WECHAT_DIGITS, len);
+	return text_of(job,
+	    pn_arena_printf(job->arena, "wechat trade %s %lld " PN_STR_FMT,
+		label, (long long)number, PN_STR_ARG(order)),
+	    PN_WECHAT_DIGITS, len);
 }
 
 static int
@@ -255,11 +277,13 @@ ids_make(struct pn_wechat_sample_job *job)
 	const struct pn_wechat_account *account = job->account;
 	const struct pn_sample *sample = job->sample;
 	struct pn_str transaction, refund, number;
+	/* By the amount, so that parts of one order differ. */
+	int64_t part = sample->out_trade_no.len > 0 ? job->refund_minor : 0;
 
-	transaction = pn_wechat_sample_text(
-	    job, "transaction", 0, PN_WECHAT_DIGITS, WECHAT_TRANSACTION_DIGITS);
-	refund = pn_wechat_sample_text(
-	    job, "refund", 0, PN_WECHAT_DIGITS, WECHAT_REFUND_DIGITS);
+	transaction = pn_wechat_sample_trade(
+	    job, "transaction", 0, WECHAT_TRANSACTION_DIGITS);
+	refund =
+	    pn_wechat_sample_trade(job, "refund", part, WECHAT_REFUND_DIGITS);
 	job->transaction_id = pn_arena_printf(
 	    job->arena, "42000" PN_STR_FMT, PN_STR_ARG(transaction));
 	job->refund_id =
@@ -269,8 +293,7 @@ ids_make(struct pn_wechat_sample_job *job)
 		job->out_trade_no = pn_arena_printf(
 		    job->arena, "T%016llX", (unsigned long long)sample->seed);
 	/* One refund has one number of the merchant's. */
-	number = pn_wechat_sample_text(
-	    job, "out_refund_no", 0, PN_WECHAT_DIGITS, 16);
+	number = pn_wechat_sample_trade(job, "out_refund_no", part, 16);
 	job->out_refund_no =
 	    pn_arena_printf(job->arena, "R" PN_STR_FMT, PN_STR_ARG(number));
 	job->sub_mchid = PN_STR("1900009999");

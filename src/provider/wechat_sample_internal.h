@@ -41,6 +41,11 @@ pn_wechat_sample_is(const struct pn_wechat_sample_job *job, const char *oddity);
 struct pn_str pn_wechat_sample_text(const struct pn_wechat_sample_job *job,
     const char *label, unsigned attempt, const char *alphabet, size_t len);
 
+/* len digits that belong to the trade: made of label, number and the order that
+ * was given; where none was, of the seed in its place. */
+struct pn_str pn_wechat_sample_trade(const struct pn_wechat_sample_job *job,
+    const char *label, int64_t number, size_t len);
+
 #define PN_WECHAT_DIGITS "0123456789"
 #define PN_WECHAT_ALNUM \
 	"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789"

@@ -110,8 +110,7 @@ add_sub_order(struct pn_buf *out, const struct pn_wechat_sample_job *job,
 
 	order = pn_arena_printf(job->arena, PN_STR_FMT "-%u",
 	    PN_STR_ARG(job->out_trade_no), number);
-	transaction = pn_wechat_sample_text(
-	    job, "sub-order", number, PN_WECHAT_DIGITS, 23);
+	transaction = pn_wechat_sample_trade(job, "sub-order", number, 23);
 	transaction = pn_arena_printf(
 	    job->arena, "42000" PN_STR_FMT, PN_STR_ARG(transaction));
 	pn_buf_add_char(out, '{');

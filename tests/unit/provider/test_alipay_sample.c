@@ -133,6 +133,35 @@ test_alipay_sample__attempts_differ_only_in_time_and_sign(void **state)
 	assert_false(pn_str_equal(one.out_trade_no, two.out_trade_no));
 }
 
+/* Fails if a refund, sent by another run, were a conflict with the payment before
+ * it; or if two orders shared a trade. */
+static void
+test_alipay_sample__an_order_has_one_trade(void **state)
+{
+	struct alipay_fixture *fixture = *state;
+	struct pn_sample sample = sample_of("payment.succeeded");
+	struct pn_request request;
+	struct pn_notification paid, refunded, other;
+
+	sample.out_trade_no = PN_STR("E1");
+	request = alipay_fixture_sample(fixture, &sample);
+	paid = alipay_fixture_verify(fixture, &request);
+	sample.seed++;
+	sample.event = PN_STR("refund.succeeded");
+	request = alipay_fixture_sample(fixture, &sample);
+	refunded = alipay_fixture_verify(fixture, &request);
+	assert_int_equal(refunded.event_count, 2);
+	assert_true(pn_str_equal(paid.events[0].key, refunded.events[0].key));
+	assert_memory_equal(paid.events[0].request_hash,
+	    refunded.events[0].request_hash, PN_SHA256_BYTES);
+	assert_false(pn_str_equal(paid.notify_id, refunded.notify_id));
+	sample.out_trade_no = PN_STR("E2");
+	request = alipay_fixture_sample(fixture, &sample);
+	other = alipay_fixture_verify(fixture, &request);
+	assert_false(pn_str_equal(
+	    paid.events[0].transaction_id, other.events[0].transaction_id));
+}
+
 /* Fails if parts of a refund could not be told apart, or the last part did not
  * close the trade. */
 static void
@@ -252,6 +281,7 @@ main(void)
 		TEST(test_alipay_sample__each_oddity_gets_its_verdict),
 		TEST(test_alipay_sample__charsets_carry_the_same_subject),
 		TEST(test_alipay_sample__attempts_differ_only_in_time_and_sign),
+		TEST(test_alipay_sample__an_order_has_one_trade),
 		TEST(test_alipay_sample__refund_parts_have_keys_of_their_own),
 		TEST(test_alipay_sample__unknown_names_list_what_there_is),
 		TEST(test_alipay_sample__needs_a_key_to_sign_with),

@@ -328,6 +328,38 @@ test_wechat_sample__seed_makes_the_ids(void **state)
 	assert_false(pn_str_equal(paid.out_trade_no, other.out_trade_no));
 }
 
+/* Fails if a refund, sent by another run, were none of the payment before it; or
+ * if two orders shared a transaction. */
+static void
+test_wechat_sample__an_order_has_one_transaction(void **state)
+{
+	static const char *const dialects[] = { "v3", "v2" };
+	struct wechat_fixture *fixture = *state;
+
+	for (size_t i = 0; i < PN_COUNT(dialects); i++) {
+		struct pn_sample sample =
+		    wechat_fixture_sample_of("payment.succeeded");
+		struct pn_event paid, refunded, part, other;
+
+		sample.dialect = dialects[i];
+		sample.out_trade_no = PN_STR("E1");
+		paid = one_event(fixture, &sample);
+		sample.seed++;
+		sample.event = PN_STR("refund.succeeded");
+		refunded = one_event(fixture, &sample);
+		assert_true(
+		    pn_str_equal(paid.transaction_id, refunded.transaction_id));
+		sample.refund_minor = 100;
+		part = one_event(fixture, &sample);
+		assert_false(pn_str_equal(refunded.key, part.key));
+		sample.event = PN_STR("payment.succeeded");
+		sample.out_trade_no = PN_STR("E2");
+		other = one_event(fixture, &sample);
+		assert_false(
+		    pn_str_equal(paid.transaction_id, other.transaction_id));
+	}
+}
+
 /* Fails if HMAC could not be asked for, or were taken by an MD5 account. */
 static void
 test_wechat_sample__hmac_is_refused_by_an_md5_account(void **state)
@@ -431,6 +463,7 @@ main(void)
 		TEST(test_wechat_sample__v2_attempts_are_duplicates),
 		TEST(test_wechat_sample__amounts_and_order_are_the_caller_s),
 		TEST(test_wechat_sample__seed_makes_the_ids),
+		TEST(test_wechat_sample__an_order_has_one_transaction),
 		TEST(test_wechat_sample__hmac_is_refused_by_an_md5_account),
 		TEST(test_wechat_sample__unknown_ones_say_what_there_is),
 		TEST(test_wechat_sample__needs_a_key_to_sign_with),
