@@ -45,6 +45,9 @@ ctl_keys_state_text(const struct pn_guard_key_row *row)
 {
 	if (pn_str_is(row->lease, "ended"))
 		return PN_STR("lease ended");
+	/* Why it came to no answer is written down when the work has ended. */
+	if (pn_str_is(row->lease, "held") && row->reason.len > 0)
+		return PN_STR("unknown");
 	if (row->lease.len > 0)
 		return row->lease;
 	return row->state.len > 0 ? row->state : PN_STR("archived");

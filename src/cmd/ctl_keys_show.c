@@ -107,6 +107,9 @@ add_state_line(struct pn_buf *out, const struct pn_guard_key_row *row)
 {
 	static const char *const means[][2] = {
 		{ "held", "a holder is at work" },
+		{ "unknown", "nobody is at work, and whether it was done is "
+			     "not known: the next request runs when the lease "
+			     "ends" },
 		{ "lease ended", "its holder did not come back" },
 		{ "free", "let go: the next request runs" },
 		{ "FAILED", "set aside until it is released or forgotten" },

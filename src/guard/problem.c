@@ -264,7 +264,9 @@ detailed_body(const struct row *row, const char *detail, struct pn_arena *arena)
 	PN_CLEANUP(pn_buf_done)
 	struct pn_buf body = pn_buf_init(DETAIL_BYTES_MAX * 8);
 
-	pn_buf_printf(&text, "%s %s", row->text, detail);
+	/* The detail is a reason as the log has it: no sentence of its own. */
+	pn_buf_printf(&text, "%s Reason: %s%s", row->text, detail,
+	    detail[strlen(detail) - 1] == '.' ? "" : ".");
 	/* The head ends with the quote that the string begins with. */
 	pn_buf_add(&body, row->head.data, row->head.len - 1);
 	pn_json_add_string(&body, pn_buf_str(&text));

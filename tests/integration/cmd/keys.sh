@@ -108,6 +108,12 @@ test_keys__3_the_list_shows_every_state() {
     ctl keys list --route "$refunds" --tenant shop1 --json; json 'length == 1'
     ctl keys list --tenant shop; exits 0; same "$out" ''; complains '^no keys match$'
     ctl keys list --limit 3 --json; json '[.[].key] == ["again", "answered", "aside"]'
+    # its upstream came to no answer: nobody is at work, as the gateway writes it down
+    sql "UPDATE paynotify.idempotency_keys SET reason = 'no answer in time' WHERE key = 'other'"
+    ctl keys list --tenant shop2; says '^shop2 +POST /v1/charges +other +unknown +1 +0 .* no answer in time$'
+    ctl keys list --tenant shop2 --json; json '.[0].lease == "held" and .[0].reason == "no answer in time"'
+    ctl keys show other; says '^state +unknown +\(nobody is at work, .* when the lease ends\)$'
+    sql "UPDATE paynotify.idempotency_keys SET reason = NULL WHERE key = 'other'"
 }
 
 # The table is the webhooks' too: to list what is set aside must not read them.

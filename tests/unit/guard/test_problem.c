@@ -207,12 +207,13 @@ test_problem__detail_is_told_too(void **state)
 	struct pn_str text;
 	json_t *value;
 
-	pn_problem_answer(PN_PROBLEM_SET_ASIDE, "reason: \"a\\b\"\n", 0, NULL,
-	    *state, &answer);
+	pn_problem_answer(PN_PROBLEM_SET_ASIDE, "answered \"a\\b\"\n502", 0,
+	    NULL, *state, &answer);
 	value = document(PN_PROBLEM_SET_ASIDE, &answer);
 	text = pn_json_text(value, "detail");
 	assert_true(pn_str_find(text, PN_STR("paynotifyctl keys show")) > 0);
-	assert_true(pn_str_find(text, PN_STR("reason: \"a\\b\"\n")) > 0);
+	assert_true(
+	    pn_str_find(text, PN_STR(". Reason: answered \"a\\b\"\n502.")) > 0);
 	json_decref(value);
 }
 
