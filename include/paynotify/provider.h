@@ -96,8 +96,14 @@ struct pn_sample {
 	int64_t now_us;
 	const char *charset; /* Alipay: "GBK", ...; NULL utf-8 */
 	const char *dialect; /* wechat: "v3" (default), "v2", "v2-hmac" */
-	const char *oddity;  /* see pn_provider.oddities; NULL none */
+	const char *oddity;  /* see sample_oddities; NULL none */
 	const struct pn_private_key *sign_key; /* NULL: the account's own */
+};
+
+/* A way in which a sample is odd or wrong. */
+struct pn_sample_oddity {
+	const char *name; /* NULL: the end of the list */
+	const char *what; /* it does, and the status that answers it */
 };
 
 enum { PN_REVERIFY_WRONG = 1, PN_REVERIFY_NO_KEY };
@@ -159,8 +165,8 @@ struct pn_provider {
 	int (*sample)(const void *account, const struct pn_sample *sample,
 	    struct pn_arena *arena, struct pn_request *ret_request,
 	    struct pn_error *ret_error);
-	const char *const *sample_events;   /* NULL-terminated */
-	const char *const *sample_oddities; /* NULL-terminated */
+	const char *const *sample_events; /* NULL-terminated */
+	const struct pn_sample_oddity *sample_oddities;
 };
 
 const struct pn_provider *pn_provider_find(struct pn_str name); /* or NULL */

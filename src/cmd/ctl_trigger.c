@@ -15,30 +15,37 @@
 
 #include "paynotify/digest.h"
 
+static void
+add_listed(const struct ctl *ctl, struct pn_buf *out, const char *member,
+    const char *name, const char *what)
+{
+	if (ctl->args.json) {
+		pn_buf_add_char(out, '{');
+		ctl_add_member(out, member, pn_str_from(name));
+		pn_buf_add_text(out, "}\n");
+	} else if (what != NULL) {
+		pn_buf_printf(out, "  %-16s %s\n", name, what);
+	} else {
+		pn_buf_printf(out, "  %s\n", name);
+	}
+}
+
 static int
 print_list(const struct ctl *ctl)
 {
-	const char *const *lists[] = { ctl->provider->sample_events,
-		ctl->provider->sample_oddities };
-	static const char *const names[] = { "event", "oddity" };
+	const char *const *event = ctl->provider->sample_events;
+	const struct pn_sample_oddity *oddity = ctl->provider->sample_oddities;
 	PN_CLEANUP(pn_buf_done)
 	struct pn_buf out = pn_buf_init(CTL_OUTPUT_BYTES_MAX);
 
-	for (size_t l = 0; l < PN_COUNT(lists); l++) {
-		if (!ctl->args.json)
-			pn_buf_printf(
-			    &out, "%s:\n", l == 0 ? "events" : "oddities");
-		for (size_t i = 0; lists[l][i] != NULL; i++) {
-			if (!ctl->args.json) {
-				pn_buf_printf(&out, "  %s\n", lists[l][i]);
-				continue;
-			}
-			pn_buf_add_char(&out, '{');
-			ctl_add_member(
-			    &out, names[l], pn_str_from(lists[l][i]));
-			pn_buf_add_text(&out, "}\n");
-		}
-	}
+	if (!ctl->args.json)
+		pn_buf_add_text(&out, "events:\n");
+	for (; *event != NULL; event++)
+		add_listed(ctl, &out, "event", *event, NULL);
+	if (!ctl->args.json)
+		pn_buf_add_text(&out, "oddities:\n");
+	for (; oddity->name != NULL; oddity++)
+		add_listed(ctl, &out, "oddity", oddity->name, oddity->what);
 	return ctl_flush(&out);
 }
 

@@ -87,6 +87,6 @@ int pn_alipay_sample(const void *account, const struct pn_sample *sample,
     struct pn_arena *arena, struct pn_request *ret_request,
     struct pn_error *ret_error) PN_MUSTCHECK;
 extern const char *const pn_alipay_sample_events[];
-extern const char *const pn_alipay_sample_oddities[];
+extern const struct pn_sample_oddity pn_alipay_sample_oddities[];
 
 #endif

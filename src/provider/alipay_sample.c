@@ -60,17 +60,19 @@ static_assert(PN_COUNT(pn_alipay_sample_events) == PN_COUNT(kinds) + 1,
     "what is listed is what there is");
 
 /* Position + 1 is the enum. */
-const char *const pn_alipay_sample_oddities[] = {
-	"bad-amount",
-	"tampered",
-	"wrong-key",
-	"no-sign",
-	"other-app",
-	"other-seller",
-	"sha1",
-	"gbk",
-	"duplicate-field",
-	NULL,
+const struct pn_sample_oddity pn_alipay_sample_oddities[] = {
+	{ "bad-amount", "one fen more than the usual sample: 422 if that one "
+			"of this order came before, else 200" },
+	{ "tampered", "the amount, or an id, changed after signing: 401" },
+	{ "wrong-key", "the signature of another key: 401" },
+	{ "no-sign", "no signature: 400" },
+	{ "other-app", "another app_id: 403" },
+	{ "other-seller", "another seller_id: 403 if the account has one, "
+			  "else 200" },
+	{ "sha1", "signed with the other algorithm, SHA-1 for RSA2: 401" },
+	{ "gbk", "nothing wrong, in GBK: 200" },
+	{ "duplicate-field", "a field that stands twice: 400" },
+	{ NULL, NULL },
 };
 static_assert(PN_COUNT(pn_alipay_sample_oddities) == ODDITY_COUNT,
     "every oddity has a name");
@@ -245,15 +247,11 @@ set_amounts(struct pn_alipay_draft *draft, struct pn_error *error)
 }
 
 static void
-append_list(char *text, size_t bytes, const char *const *names)
+append(char *text, size_t bytes, const char *name)
 {
 	size_t at = strlen(text);
 
-	for (; *names != NULL && at < bytes; names++) {
-		int len = snprintf(text + at, bytes - at, " %s", *names);
-
-		at += len < 0 ? 0 : (size_t)len;
-	}
+	(void)snprintf(text + at, bytes - at, " %s", name);
 }
 
 static int
@@ -271,8 +269,9 @@ find_kind(struct pn_alipay_draft *draft, struct pn_error *error)
 		(void)pn_error_set(error, 1,
 		    "alipay has no event \"" PN_STR_FMT "\"; there are:",
 		    PN_STR_ARG(event));
-		append_list(
-		    error->text, sizeof(error->text), pn_alipay_sample_events);
+		for (size_t i = 0; pn_alipay_sample_events[i] != NULL; i++)
+			append(error->text, sizeof(error->text),
+			    pn_alipay_sample_events[i]);
 	}
 	return 1;
 }
@@ -285,8 +284,8 @@ find_oddity(struct pn_alipay_draft *draft, struct pn_error *error)
 	draft->oddity = ODDITY_NONE;
 	if (name == NULL)
 		return 0;
-	for (size_t i = 0; pn_alipay_sample_oddities[i] != NULL; i++) {
-		if (strcmp(name, pn_alipay_sample_oddities[i]) == 0) {
+	for (size_t i = 0; pn_alipay_sample_oddities[i].name != NULL; i++) {
+		if (strcmp(name, pn_alipay_sample_oddities[i].name) == 0) {
 			draft->oddity = (enum pn_alipay_oddity)(i + 1);
 			return 0;
 		}
@@ -294,8 +293,10 @@ find_oddity(struct pn_alipay_draft *draft, struct pn_error *error)
 	if (error != NULL) {
 		(void)pn_error_set(
 		    error, 1, "alipay has no oddity \"%s\"; there are:", name);
-		append_list(error->text, sizeof(error->text),
-		    pn_alipay_sample_oddities);
+		for (size_t i = 0; pn_alipay_sample_oddities[i].name != NULL;
+		     i++)
+			append(error->text, sizeof(error->text),
+			    pn_alipay_sample_oddities[i].name);
 	}
 	return 1;
 }

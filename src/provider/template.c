@@ -328,5 +328,7 @@ const struct pn_provider pn_provider_template = {
 	.reply = reply,
 	.sample = pn_template_sample,
 	.sample_events = (const char *const[]){ "payment.succeeded", NULL },
-	.sample_oddities = (const char *const[]){ "tampered", NULL },
+	.sample_oddities =
+	    (const struct pn_sample_oddity[]){
+		{ "tampered", "changed after signing: 401" }, { NULL, NULL } },
 };

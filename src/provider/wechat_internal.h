@@ -160,6 +160,6 @@ int pn_wechat_sample(const void *account, const struct pn_sample *sample,
     struct pn_arena *arena, struct pn_request *ret_request,
     struct pn_error *ret_error);
 extern const char *const pn_wechat_sample_events[];
-extern const char *const pn_wechat_sample_oddities[];
+extern const struct pn_sample_oddity pn_wechat_sample_oddities[];
 
 #endif

@@ -69,24 +69,35 @@ static const struct {
 	{ "old-cert", IN_V3 },
 	{ "unknown-serial", IN_V3 },
 };
-/* The same names, as the contract wants them; a test compares the two. */
-const char *const pn_wechat_sample_oddities[] = {
-	"bad-amount",
-	"negative-amount",
-	"tampered",
-	"wrong-key",
-	"no-sign",
-	"other-mchid",
-	"other-appid",
-	"undecryptable",
-	"partner",
-	"combined",
-	"stale",
-	"probe",
-	"no-headers",
-	"old-cert",
-	"unknown-serial",
-	NULL,
+/* In the same order; a test compares the two. */
+const struct pn_sample_oddity pn_wechat_sample_oddities[] = {
+	{ "bad-amount", "one fen more than the usual sample: 422 if that one "
+			"of this order came before, else 200" },
+	{ "negative-amount", "an amount below zero, signed right: 400, and in "
+			     "quarantine" },
+	{ "tampered", "changed after signing: 401 (500 for a refund of APIv2, "
+		      "which is encrypted and not signed)" },
+	{ "wrong-key", "the signature of another key: 401" },
+	{ "no-sign", "no signature: 400" },
+	{ "other-mchid", "another merchant number: 403" },
+	{ "other-appid", "another appid: 403 if the account has any, else "
+			 "200" },
+	{ "undecryptable", "encrypted with another key: 500" },
+	{ "partner", "nothing wrong, a service provider's, with sub_mchid: "
+		     "200" },
+	{ "combined", "nothing wrong, a payment of two sub-orders, with "
+		      "dialect v3: 200" },
+	{ "stale", "a Wechatpay-Timestamp beyond timestamp_tolerance, with "
+		   "dialect v3: 401" },
+	{ "probe", "a signature probe (WECHATPAY/SIGNTEST/), with dialect v3: "
+		   "401" },
+	{ "no-headers", "no Wechatpay-* headers, as behind a proxy that drops "
+			"them, with dialect v3: 400" },
+	{ "old-cert", "the serial of another key that the account has, which "
+		      "needs two of them, with dialect v3: 401" },
+	{ "unknown-serial", "the serial of a key that the account has not, "
+			    "with dialect v3: 401" },
+	{ NULL, NULL },
 };
 static_assert(PN_COUNT(oddities) + 1 == PN_COUNT(pn_wechat_sample_oddities),
     "both tables name the same oddities");

@@ -1,6 +1,7 @@
 /*
- * The sample configuration and paynotifyd.conf(5) against the option table:
- * whoever adds an option, or changes a default, is told here to say so there.
+ * The sample configuration and paynotifyd.conf(5) against the option table, and
+ * paynotifyctl(1) against the oddities: whoever adds one, or changes a default, is
+ * told here to say so there.
  * Run in the top folder of the project.
  */
 #include <setjmp.h>
@@ -14,6 +15,7 @@
 #include <cmocka.h>
 
 #include "paynotify/conf_option_doc.h"
+#include "paynotify/provider.h"
 
 #include "ctl_print.h"
 
@@ -151,6 +153,44 @@ test_ctl_docs__the_manual_says_what_a_reload_applies(void **state)
 	pn_buf_done(&manual);
 }
 
+/* An oddity that is in one of the two only is one that nobody understands, or that
+ * does not exist. */
+static void
+test_ctl_docs__the_manual_has_every_oddity(void **state)
+{
+	struct pn_buf manual = read_document("src/cmd/man/paynotifyctl.1");
+	char *part = part_of(&manual, "\n.Sh ODDITIES", "\n.Sh ");
+	const struct pn_provider *provider;
+	size_t listed = 0, there = 0;
+
+	(void)state;
+	for (size_t i = 0; (provider = pn_provider_at(i)) != NULL; i++) {
+		char head[64], item[64];
+		char *own;
+		struct pn_buf rest = { .data = part };
+
+		(void)snprintf(head, sizeof(head), "\n.Ss %s", provider->name);
+		own = part_of(&rest, head, "\n.Ss ");
+		for (const struct pn_sample_oddity *o =
+			 provider->sample_oddities;
+		     o->name != NULL; o++, listed++) {
+			assert_non_null(o->what);
+			(void)snprintf(
+			    item, sizeof(item), "\n.It Cm %s\n", o->name);
+			if (strstr(own, item) == NULL)
+				fail_msg("the manual lacks %s of %s", o->name,
+				    provider->name);
+		}
+		free(own);
+	}
+	for (const char *at = part; (at = strstr(at, "\n.It Cm ")) != NULL;
+	     at++)
+		there++;
+	assert_int_equal(there, listed);
+	free(part);
+	pn_buf_done(&manual);
+}
+
 int
 main(void)
 {
@@ -161,6 +201,7 @@ main(void)
 		    test_ctl_docs__the_manual_has_every_option_and_its_default),
 		cmocka_unit_test(
 		    test_ctl_docs__the_manual_says_what_a_reload_applies),
+		cmocka_unit_test(test_ctl_docs__the_manual_has_every_oddity),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

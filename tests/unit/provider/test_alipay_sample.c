@@ -73,14 +73,14 @@ test_alipay_sample__each_oddity_gets_its_verdict(void **state)
 		struct pn_request request;
 
 		assert_string_equal(
-		    fixture->provider->sample_oddities[i], rows[i].oddity);
+		    fixture->provider->sample_oddities[i].name, rows[i].oddity);
 		sample.oddity = rows[i].oddity;
 		request = alipay_fixture_sample(fixture, &sample);
 		assert_int_equal(
 		    alipay_fixture_verify(fixture, &request).verdict,
 		    rows[i].verdict);
 	}
-	assert_null(fixture->provider->sample_oddities[PN_COUNT(rows)]);
+	assert_null(fixture->provider->sample_oddities[PN_COUNT(rows)].name);
 }
 
 /* Fails if a GBK sample were not GBK, or a subject came out as another. */

@@ -156,7 +156,7 @@ static void
 test_wechat_sample__each_oddity_gets_its_verdict(void **state)
 {
 	struct wechat_fixture *fixture = *state;
-	const char *const *names = fixture->provider->sample_oddities;
+	const struct pn_sample_oddity *o = fixture->provider->sample_oddities;
 
 	for (size_t i = 0; i < PN_COUNT(oddity_rows); i++) {
 		struct pn_sample sample =
@@ -171,12 +171,12 @@ test_wechat_sample__each_oddity_gets_its_verdict(void **state)
 		assert_int_equal(n.verdict, oddity_rows[i].verdict);
 		assert_int_equal(n.verified, oddity_rows[i].verified);
 	}
-	for (; *names != NULL; names++) {
+	for (; o->name != NULL; o++) {
 		bool tried = false;
 
 		for (size_t i = 0; i < PN_COUNT(oddity_rows); i++)
 			tried |= pn_str_is(
-			    pn_str_from(*names), oddity_rows[i].oddity);
+			    pn_str_from(o->name), oddity_rows[i].oddity);
 		assert_true(tried);
 	}
 }
