@@ -4,8 +4,9 @@
  *
  * Ids come from the seed alone, so that the nth attempt, or another event of
  * the same order, names the same order; where the order is given, the trade and
- * its buyer come from that, so that a refund is one of the payment before it. notify_time is when an attempt is
- * made: `attempt` n lies n steps of Alipay's schedule behind now_us.
+ * its buyer come from that, so that a refund is one of the payment before it.
+ * notify_time is when an attempt is made: `attempt` n lies n steps of Alipay's
+ * schedule behind now_us.
  *
  * Out of memory sticks to the draft; who encodes it asks once.
  */
