@@ -263,7 +263,7 @@ test_kept__9_a_bundle_holds_no_secret() {
     mkdir -p "$work/conf.d"
     {
         printf '%s\n' "include = conf.d/*.conf" '; comment-geheim' '[server]' 'listen = 127.0.0.1:1' '[admin]' \
-            "listen = 127.0.0.1:1" 'token_file = keys/admin.token' '[database]' "dsn = $PN_DSN password='Geheim-1-passwort'" \
+            "listen = 127.0.0.1:2" 'token_file = keys/admin.token' '[database]' "dsn = $PN_DSN password='Geheim-1-passwort'" \
             'admin_dsn = '"$PN_DSN"' password=gezwungen-7'
         sed -n '/^\[alipay shop1\]/,$p' "$conf"
     } >"$work/secret.conf"

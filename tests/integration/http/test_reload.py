@@ -198,7 +198,7 @@ class Reload(Case):
             said = self.reload(self.good)
         finally:
             self.head = head
-        for what in (r"\[server\] threads is changed", r"\[guard\] listen is changed",
+        for what in (r"\[server\] threads is changed", r"\[guard\] is new or was taken out",
                      r"\[guard charges\] is new or was taken out"):
             self.assertRegex(said, what + ": takes effect at the next restart")
         self.assertNotIn("restart", self.reload(self.good))
