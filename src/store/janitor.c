@@ -29,6 +29,9 @@
 #include "statements.h"
 
 static const int64_t LOG_INTERVAL_US = 600 * PN_SECOND_US;
+/* A start makes connections, each some of the server's time. Those of the writers
+ * and the first notifications go before. */
+static const int64_t FIRST_REST_US = 250 * PN_MILLISECOND_US;
 /* A duty that was refused comes again after this, or its period if shorter. */
 static const int64_t REFUSED_REST_MAX_US = 60 * PN_SECOND_US;
 /* The owner's hand has time; and a wrong password is a line in the server's
@@ -150,7 +153,7 @@ hand_main(void *payload)
 {
 	struct pn_hand *hand = payload;
 	struct pn_error error = { { 0 } };
-	int64_t rest_us = 0;
+	int64_t rest_us = FIRST_REST_US;
 	int r;
 
 	while (!pn_stop_wait(&hand->janitor->store->stop, rest_us)) {
