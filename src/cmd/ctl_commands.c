@@ -122,10 +122,9 @@ const struct ctl_command ctl_commands[] = {
 	    .name = "trigger",
 	    .operands = "EVENT",
 	    .operand_max = 1,
-	    .options = COMMON | CTL_BIT(CTL_OPT_TO) |
-		       CTL_BIT(CTL_OPT_TIMEOUT) | CTL_BIT(CTL_OPT_ACCOUNT) |
-		       CTL_BIT(CTL_OPT_LIST) | CTL_BIT(CTL_OPT_OUT_TRADE_NO) |
-		       CTL_BIT(CTL_OPT_AMOUNT) |
+	    .options = COMMON | CTL_BIT(CTL_OPT_TO) | CTL_BIT(CTL_OPT_TIMEOUT) |
+		       CTL_BIT(CTL_OPT_ACCOUNT) | CTL_BIT(CTL_OPT_LIST) |
+		       CTL_BIT(CTL_OPT_OUT_TRADE_NO) | CTL_BIT(CTL_OPT_AMOUNT) |
 		       CTL_BIT(CTL_OPT_REFUND_AMOUNT) |
 		       CTL_BIT(CTL_OPT_COUNT_OF) | CTL_BIT(CTL_OPT_DUPLICATES) |
 		       CTL_BIT(CTL_OPT_RETRIES) | CTL_BIT(CTL_OPT_CONNECTIONS) |
@@ -149,8 +148,8 @@ const struct ctl_command ctl_commands[] = {
 	    .operands = "CAPTURE...",
 	    .operand_min = 1,
 	    .operand_max = CTL_COUNT_MAX,
-	    .options = COMMON | CTL_BIT(CTL_OPT_TO_HOST) |
-		       CTL_BIT(CTL_OPT_TIMEOUT),
+	    .options =
+		COMMON | CTL_BIT(CTL_OPT_TO_HOST) | CTL_BIT(CTL_OPT_TIMEOUT),
 	    .need = CTL_NEEDS_PATH,
 	    .run = ctl_replay,
 	    .summary = "send captured requests again, byte for byte",

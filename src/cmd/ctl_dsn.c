@@ -176,8 +176,8 @@ advice(int r, const char *text, const char **ret_text)
 		return "quote values with blanks, and mend";
 	}
 	if (connecting && is_another_user(text))
-		return "run it as the daemon's user, `runuser -u paynotify -- "
-		       CTL_NAME " ...`, or mend the user of";
+		return "run it as the daemon's user, `runuser -u paynotify "
+		       "-- " CTL_NAME " ...`, or mend the user of";
 	if (connecting || r == -ECONNRESET || r == -ECONNREFUSED ||
 	    r == -ETIMEDOUT)
 		return "start PostgreSQL or mend";

@@ -382,8 +382,7 @@ test_notify__a_path_that_looks_like_an_accounts_is_told(void **state)
 	memset(mistyped + strlen(mistyped), 'x', 400);
 	ask_for(asked, log, sizeof(log));
 	assert_non_null(strstr(log, "level=warning"));
-	assert_non_null(
-	    strstr(log, "\\\"/notify/alipay/a\\n\\u001b[2Jxxxx"));
+	assert_non_null(strstr(log, "\\\"/notify/alipay/a\\n\\u001b[2Jxxxx"));
 	assert_true(strlen(log) < 512);
 	assert_ptr_equal(strchr(log, '\n'), log + strlen(log) - 1);
 }
