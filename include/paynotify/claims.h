@@ -1,12 +1,13 @@
 /*
  * The idempotency guard's keys in the database: claims, and what became of
- * them, many at a time in one statement. The rules are those of
+ * them, many at a time in one statement each. The rules are those of
  * sql/0007_guard.sql, which applications call too; here are only its callers.
  *
- * One thread with one connection: what waits is settled and claimed in one
- * transaction, since its commit is what both cost most. Another connection
- * listens to, and sends on, paynotify_guard: which keys were settled, by any
- * daemon.
+ * Two threads, each with a connection of its own: claims and settlements do not
+ * wait for each other's commit. One transaction for both would save a commit,
+ * but then keys that an application holds would hold up the answers of others. A
+ * third connection listens to, and sends on, paynotify_guard: which keys were
+ * settled, by any daemon.
  *
  * An answer to an operation always tells the truth of the database. So it may
  * be late: who cannot wait keeps a clock of its own, and the operation until
@@ -44,7 +45,6 @@ void pn_claim_digest(const struct pn_claim_scope *scope,
 /* The keys' own part of an operation. */
 struct pn_claims_item {
 	struct pn_claims_item *next;
-	const struct pn_claims_kind *kind;
 	const struct pn_claim_scope *scope;
 	size_t bytes;
 	int64_t deadline_us, retry_at_us; /* monotonic */

@@ -1,18 +1,18 @@
 /*
- * The idempotency guard's keys: who opens and closes the lane, and its timer.
+ * The idempotency guard's keys: who opens and closes the lanes, and their timer.
  *
- *   settle --+          +--> guard_settle     --+
- *            +--> lane -+         then          +-- commit --> done()
- *   submit --+          +--> guard_claim_many --+                | digests
- *                                                                v
- *                                     listener: NOTIFY, LISTEN --> settled()
+ *   submit --> claims'      lane --> guard_claim_many --> done()
+ *   settle --> settlements' lane --> guard_settle     --> done()
+ *                                       | digests
+ *                                       v
+ *                       listener: NOTIFY, LISTEN --> settled()
  *
  * What is queued when its time is over is answered by the timer, since the
  * lane's thread may sit in an attempt to connect, or in a commit that waits for
- * a standby. What the lane has sent is answered by the end of its statement, late
+ * a standby. What a lane has sent is answered by the end of its statement, late
  * or not: only that tells the truth. So the timer never touches it.
  *
- * Closing: the lane gets the grace to end, then all threads are stopped, and
+ * Closing: the lanes get the grace to end, then all threads are stopped, and
  * what is left is given up by whoever closes. A done() may submit all the while,
  * as the contract allows: that is given up too.
  *
@@ -59,7 +59,8 @@ timer_main(void *payload)
 		tick_us = TICK_MAX_US;
 	while (!pn_stop_wait(&claims->stop, tick_us)) {
 		now_us = pn_clock_monotonic_us();
-		pn_lane_expire(&claims->lane, now_us);
+		pn_lane_expire(&claims->claim_lane, now_us);
+		pn_lane_expire(&claims->settle_lane, now_us);
 	}
 	return NULL;
 }
@@ -68,19 +69,26 @@ timer_main(void *payload)
 static void
 stop_all(struct pn_claims *claims)
 {
+	bool more;
+
 	pn_stop_tell(&claims->stop);
-	pn_lane_stop(&claims->lane);
+	pn_lane_stop(&claims->claim_lane);
+	pn_lane_stop(&claims->settle_lane);
 	if (claims->timer_started)
 		(void)pthread_join(claims->timer, NULL);
 	pn_listener_close(claims->listener);
-	while (pn_lane_clear(&claims->lane))
-		; /* bounded by who submits from a done() */
-	pn_lane_done(&claims->lane);
+	do { /* bounded by who submits from a done() */
+		more = pn_lane_clear(&claims->claim_lane);
+		more |= pn_lane_clear(&claims->settle_lane);
+	} while (more);
+	pn_lane_done(&claims->claim_lane);
+	pn_lane_done(&claims->settle_lane);
 	pn_stop_done(&claims->stop);
 	free(claims->dsn);
 	free(claims);
 }
 
+/* A lane that could not be opened is left as one that never was. */
 static int
 start(struct pn_claims *claims, const struct pn_claims_options *options)
 {
@@ -88,7 +96,9 @@ start(struct pn_claims *claims, const struct pn_claims_options *options)
 
 	r = pn_listener_open(claims, options, &claims->listener);
 	if (r == 0)
-		r = pn_lane_open(&claims->lane, claims);
+		r = pn_lane_open(&claims->claim_lane, &pn_claim_lane, claims);
+	if (r == 0)
+		r = pn_lane_open(&claims->settle_lane, &pn_settle_lane, claims);
 	if (r == 0)
 		r = -pthread_create(&claims->timer, NULL, timer_main, claims);
 	claims->timer_started = r == 0;
@@ -135,7 +145,11 @@ pn_claims_close(struct pn_claims *claims, int64_t grace_us)
 
 	if (claims == NULL)
 		return;
-	pn_lane_drain(&claims->lane, until_us);
+	/* What is claimed may be settled yet; then both are drained. */
+	while (pn_lane_drain(&claims->claim_lane, until_us) &&
+	       pn_lane_drain(&claims->settle_lane, until_us) &&
+	       !pn_lane_drain(&claims->claim_lane, 0))
+		; /* bounded by the grace */
 	/* Somebody waits for what was settled last. */
 	last_us = pn_clock_monotonic_us() + LAST_WORDS_US;
 	pn_listener_drain(
@@ -150,12 +164,11 @@ pn_claims_submit(struct pn_claims *claims, struct pn_claim *claim)
 
 	assert(claim->done != NULL && claim->terms != NULL);
 	claim->item = (struct pn_claims_item){
-		.kind = &pn_claims_claim,
 		.scope = scope,
 		.bytes = scope->tenant.len + scope->route.len + scope->key.len +
 			 ITEM_BYTES,
 	};
-	pn_lane_submit(&claims->lane, &claim->item);
+	pn_lane_submit(&claims->claim_lane, &claim->item);
 }
 
 void
@@ -165,13 +178,12 @@ pn_claims_settle(struct pn_claims *claims, struct pn_settlement *settlement)
 
 	assert(settlement->done != NULL);
 	settlement->item = (struct pn_claims_item){
-		.kind = &pn_claims_settlement,
 		.scope = scope,
 		.bytes = scope->tenant.len + scope->route.len + scope->key.len +
 			 settlement->headers.len + settlement->body.len +
 			 settlement->reason.len + ITEM_BYTES,
 	};
-	pn_lane_submit(&claims->lane, &settlement->item);
+	pn_lane_submit(&claims->settle_lane, &settlement->item);
 }
 
 bool

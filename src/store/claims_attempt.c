@@ -1,7 +1,7 @@
 /*
  * One attempt to commit a lane's batch, and what becomes of each member.
  *
- *   committed      done(), by pn_lane_turn()
+ *   committed      done(), by the lane's run()
  *   connection     back into the queue, marked sent_again: whether it was
  *   lost           committed is unknown, and sending it again finds out, since a
  *                  claim knows its own by its token and a settlement too
@@ -116,13 +116,13 @@ remember_held(struct pn_lane *lane, const struct pn_claims_item *item)
 static int
 compare(const void *a, const void *b)
 {
-	const struct pn_claims_item *p = *(struct pn_claims_item *const *)a;
-	const struct pn_claims_item *q = *(struct pn_claims_item *const *)b;
-	const struct pn_claim_scope *x = p->scope, *y = q->scope;
-	int r = (int)p->kind->place - (int)q->kind->place;
+	const struct pn_claim_scope *x =
+	    (*(struct pn_claims_item *const *)a)->scope;
+	const struct pn_claim_scope *y =
+	    (*(struct pn_claims_item *const *)b)->scope;
+	int r;
 
-	if (r == 0)
-		r = pn_str_compare(x->tenant, y->tenant);
+	r = pn_str_compare(x->tenant, y->tenant);
 	if (r == 0)
 		r = pn_str_compare(x->route, y->route);
 	return r != 0 ? r : pn_str_compare(x->key, y->key);
@@ -139,8 +139,8 @@ log_refused(const struct pn_lane *lane, const char *what)
 	else if (cause_of(&lane->conn) == CAUSE_SETUP)
 		advice = "run `paynotifyctl db migrate`: ";
 	pn_log_every(LOG_INTERVAL_US, PN_LOG_ERR, NULL,
-	    "the guard's keys %s: %s%s (%s)", what, advice, lane->fault.text,
-	    state);
+	    "the guard's %s %s: %s%s (%s)", lane->kind->name, what, advice,
+	    lane->fault.text, state);
 }
 
 static void
@@ -149,14 +149,14 @@ log_lost(const struct pn_lane *lane)
 	if (lane->conn.warned)
 		pn_log_every(LOG_INTERVAL_US, PN_LOG_ERR, NULL,
 		    "the database warned while it committed, so the outcome is "
-		    "unknown and the guard's keys are sent again; mend what it "
+		    "unknown and the guard's %s are sent again; mend what it "
 		    "warns of: %s",
-		    lane->conn.warning);
+		    lane->kind->name, lane->conn.warning);
 	else
 		pn_log_every(LOG_INTERVAL_US, PN_LOG_WARNING, NULL,
-		    "outcome of a commit is unknown, the guard's keys are sent "
+		    "outcome of a commit is unknown, the guard's %s are sent "
 		    "again: %s",
-		    lane->fault.text);
+		    lane->kind->name, lane->fault.text);
 }
 
 /* Whether they were committed is unknown. r: why. */
@@ -175,7 +175,7 @@ static void
 give_up(struct pn_lane *lane, struct pn_claims_item *const *items, size_t count)
 {
 	for (size_t i = 0; i < count; i++)
-		items[i]->kind->give_up(items[i]);
+		lane->kind->give_up(items[i]);
 	pn_lane_answered(lane, count);
 }
 
@@ -194,9 +194,9 @@ static int
 settle_held(struct pn_lane *lane, struct pn_claims_item *item)
 {
 	remember_held(lane, item);
-	if (item->sent_again || item->kind->held == NULL)
+	if (item->sent_again || lane->kind->held == NULL)
 		return retry(lane, item);
-	item->kind->held(item);
+	lane->kind->held(item);
 	pn_lane_answered(lane, 1);
 	return 0;
 }
@@ -249,7 +249,7 @@ attempt_alone(
 			continue;
 		}
 		item->alone = true;
-		r = pn_lane_turn(lane, &item, 1, &lane->fault);
+		r = lane->kind->run(lane, &item, 1, &lane->fault);
 		if (r == 0)
 			pn_lane_answered(lane, 1);
 		else if (r < 0)
@@ -288,7 +288,7 @@ attempt_company(struct pn_lane *lane)
 	int r;
 
 	qsort(lane->batch, lane->count, sizeof(lane->batch[0]), compare);
-	r = pn_lane_turn(lane, lane->batch, lane->count, &lane->fault);
+	r = lane->kind->run(lane, lane->batch, lane->count, &lane->fault);
 	if (r > 0)
 		return settle_company(lane);
 	if (r < 0)
@@ -310,5 +310,43 @@ pn_lane_attempt(struct pn_lane *lane)
 		r = attempt_company(lane);
 	if (r == 0)
 		lane->backoff.failures = 0;
+	return r;
+}
+
+int
+pn_lane_send(struct pn_lane *lane, struct pn_array *arrays, size_t count,
+    PGresult **ret_result, struct pn_error *ret_error)
+{
+	const char *values[PN_LANE_PARAMETERS_MAX];
+	int lengths[PN_LANE_PARAMETERS_MAX], formats[PN_LANE_PARAMETERS_MAX];
+	bool failed = false;
+	struct pn_str s;
+	int r;
+
+	assert(count <= PN_LANE_PARAMETERS_MAX);
+	for (size_t i = 0; i < count; i++) {
+		s = pn_array_finish(&arrays[i]);
+		failed |= s.data == NULL;
+		values[i] = s.data;
+		lengths[i] = (int)s.len;
+		formats[i] = 1;
+	}
+	if (failed) {
+		/* As if the server had no memory: nothing was sent. */
+		(void)snprintf(
+		    lane->conn.sqlstate, sizeof(lane->conn.sqlstate), "53200");
+		r = pn_error_set(ret_error, PN_CONN_REFUSED, "out of memory");
+	} else {
+		r = pn_conn_run(&lane->conn, lane->kind->name,
+		    &(struct pn_params){
+			.count = (int)count,
+			.values = values,
+			.lengths = lengths,
+			.formats = formats,
+		    },
+		    ret_result, ret_error);
+	}
+	for (size_t i = 0; i < count; i++)
+		pn_array_done(&arrays[i]);
 	return r;
 }

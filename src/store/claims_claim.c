@@ -1,5 +1,5 @@
 /*
- * Claims' part of a turn: guard_claim_many over arrays, a row for each.
+ * Claims: guard_claim_many over arrays, a row for each.
  *
  * The answer says which by its place. Texts of it live in the result, which is
  * why done() is called before that is freed. Times are PostgreSQL's own binary
@@ -29,10 +29,9 @@ enum parameter {
 	P_UNKNOWN,
 	P_AFTER,
 	P_ATTEMPTS,
+	PARAMETERS
 };
-static_assert(PN_CLAIM_PARAMETERS == P_ATTEMPTS + 1, "all have a place");
-
-const enum pn_array_type pn_claim_types[PN_CLAIM_PARAMETERS] = {
+static const enum pn_array_type TYPES[PARAMETERS] = {
 	[P_TENANT] = PN_ARRAY_TEXT,
 	[P_ROUTE] = PN_ARRAY_TEXT,
 	[P_KEY] = PN_ARRAY_TEXT,
@@ -45,7 +44,7 @@ const enum pn_array_type pn_claim_types[PN_CLAIM_PARAMETERS] = {
 	[P_ATTEMPTS] = PN_ARRAY_INT4,
 };
 
-/* Of claims_turn.sql, from its place on. */
+/* Of claims_claim.sql. */
 enum column {
 	C_PLACE,
 	C_OUTCOME,
@@ -58,7 +57,6 @@ enum column {
 	C_REASON,
 	C_NOW,
 };
-static_assert(PN_CLAIM_COLUMNS == C_NOW + 1, "all have a place");
 
 static const char *const FOUND[PN_CLAIM_FOUND_COUNT] = {
 	[PN_CLAIM_RUN] = "run",
@@ -88,10 +86,9 @@ claim_of(struct pn_claims_item *item)
 	return PN_CONTAINER(item, struct pn_claim, item);
 }
 
-void
-pn_claim_add(struct pn_array *a, struct pn_claims_item *item)
+static void
+add(struct pn_array *a, const struct pn_claim *claim)
 {
-	const struct pn_claim *claim = claim_of(item);
 	const struct pn_claim_scope *scope = &claim->scope;
 	const struct pn_claim_terms *terms = claim->terms;
 
@@ -139,9 +136,9 @@ int_of(const PGresult *result, int row, int column)
 }
 
 static void
-fill(struct pn_claim *claim, const PGresult *result, int row, int from)
+fill(struct pn_claim *claim, const PGresult *result, int row)
 {
-	struct pn_str outcome = text_of(result, row, from + C_OUTCOME);
+	struct pn_str outcome = text_of(result, row, C_OUTCOME);
 	int found = PN_CLAIM_RUN;
 
 	while (
@@ -150,35 +147,47 @@ fill(struct pn_claim *claim, const PGresult *result, int row, int from)
 	assert(found < PN_CLAIM_UNAVAILABLE);
 	claim->found = (enum pn_claim_found)found;
 	claim->may_be_ours = false;
-	claim->attempt = (int)int_of(result, row, from + C_ATTEMPT);
-	claim->status = (int)int_of(result, row, from + C_STATUS);
-	claim->headers = text_of(result, row, from + C_HEADERS);
-	claim->body = text_of(result, row, from + C_BODY);
+	claim->attempt = (int)int_of(result, row, C_ATTEMPT);
+	claim->status = (int)int_of(result, row, C_STATUS);
+	claim->headers = text_of(result, row, C_HEADERS);
+	claim->body = text_of(result, row, C_BODY);
 	claim->expires_at_us =
-	    int_of(result, row, from + C_EXPIRES_AT) + EPOCH_2000_US;
+	    int_of(result, row, C_EXPIRES_AT) + EPOCH_2000_US;
 	claim->retry_after_us = 0;
-	if (PQgetisnull(result, row, from + C_RETRY_AT) == 0)
-		claim->retry_after_us = int_of(result, row, from + C_RETRY_AT) -
-					int_of(result, row, from + C_NOW);
+	if (PQgetisnull(result, row, C_RETRY_AT) == 0)
+		claim->retry_after_us = int_of(result, row, C_RETRY_AT) -
+					int_of(result, row, C_NOW);
 	if (claim->retry_after_us < 0)
 		claim->retry_after_us = 0;
-	claim->reason = text_of(result, row, from + C_REASON);
+	claim->reason = text_of(result, row, C_REASON);
 }
 
-size_t
-pn_claim_place(const PGresult *result, int row, int column)
+static int
+run(struct pn_lane *lane, struct pn_claims_item *const *items, size_t count,
+    struct pn_error *ret_error)
 {
-	return (size_t)int_of(result, row, column + C_PLACE);
-}
+	PN_CLEANUP(pn_result_freep) PGresult *result = NULL;
+	struct pn_array arrays[PARAMETERS];
+	struct pn_claim *claim;
+	size_t place;
+	int r;
 
-void
-pn_claim_end(
-    struct pn_claims_item *item, const PGresult *result, int row, int column)
-{
-	struct pn_claim *claim = claim_of(item);
-
-	fill(claim, result, row, column);
-	claim->done(claim);
+	for (size_t i = 0; i < PARAMETERS; i++)
+		arrays[i] = pn_array_init(TYPES[i], PN_LANE_BYTES_MAX);
+	for (size_t i = 0; i < count; i++)
+		add(arrays, claim_of(items[i]));
+	r = pn_lane_send(lane, arrays, PARAMETERS, &result, ret_error);
+	if (r != 0)
+		return r;
+	assert((size_t)PQntuples(result) == count);
+	for (int row = 0; row < (int)count; row++) {
+		place = (size_t)int_of(result, row, C_PLACE);
+		assert(place >= 1 && place <= count);
+		claim = claim_of(items[place - 1]);
+		fill(claim, result, row);
+		claim->done(claim);
+	}
+	return 0;
 }
 
 static void
@@ -203,8 +212,10 @@ held(struct pn_claims_item *item)
 	claim->done(claim);
 }
 
-const struct pn_claims_kind pn_claims_claim = {
-	.place = 1,
+const struct pn_lane_kind pn_claim_lane = {
+	.name = "claims",
+	.sql = pn_sql_claims_claim,
+	.run = run,
 	.give_up = give_up,
 	.held = held,
 };

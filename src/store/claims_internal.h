@@ -1,10 +1,9 @@
 /*
- * What the claims*.c files share: the lane, its turns, and who listens.
+ * What the claims*.c files share: lanes, and who listens.
  *
- * The lane is a queue of claims and settlements, a thread and a connection. Its
- * mutex guards its queue and its counts; nothing slow happens under it.
- * Operations belong to the queue, or to the thread that took them, or are
- * answered.
+ * A lane is a queue, a thread and a connection. Its mutex guards its queue and
+ * its counts; nothing slow happens under it. Operations belong to the queue, or
+ * to the thread that took them, or are answered.
  */
 #ifndef PN_STORE_CLAIMS_INTERNAL_H
 #define PN_STORE_CLAIMS_INTERNAL_H
@@ -27,16 +26,23 @@
 
 enum {
 	PN_LANE_LOOK_MAX =
-	    1024,              /* how far past those whose time has not come */
-	PN_LANE_HELD_MAX = 16, /* keys that are remembered as held */
+	    1024, /* how far past those whose time has not come */
+	PN_LANE_PARAMETERS_MAX = 16,
+	PN_LANE_HELD_MAX = 16,         /* keys that are remembered as held */
 	PN_LANE_BYTES_MAX = 256 << 20, /* of an array: one answer, at worst */
 };
 
+struct pn_lane;
 struct pn_listener;
 
-/* What a claim and a settlement do differently. */
-struct pn_claims_kind {
-	unsigned place; /* in a turn: who settles goes before who claims */
+/* What makes the lane of claims and that of settlements differ. */
+struct pn_lane_kind {
+	const char *name; /* also of the prepared statement */
+	const char *sql;
+	/* Sends them as one statement. 0: committed, and done() was called for
+	 * each; else as pn_conn_run(), and nothing was done. */
+	int (*run)(struct pn_lane *lane, struct pn_claims_item *const *items,
+	    size_t count, struct pn_error *ret_error);
 	/* The database does not say. Calls done(). */
 	void (*give_up)(struct pn_claims_item *item);
 	/* An open transaction has the key. Calls done(). NULL: it is tried
@@ -51,9 +57,10 @@ struct pn_lane_held {
 };
 
 struct pn_lane {
+	const struct pn_lane_kind *kind;
 	struct pn_claims *claims;
 	pthread_t thread;
-	bool opened, started;
+	bool started;
 
 	pthread_mutex_t lock;
 	pthread_cond_t work, drained;
@@ -77,19 +84,20 @@ struct pn_claims {
 	int64_t commit_timeout_us;
 	struct pn_stop stop; /* readable: all threads end */
 	_Atomic bool outage_logged;
-	struct pn_lane lane;
+	struct pn_lane claim_lane, settle_lane;
 	pthread_t timer;
 	bool timer_started;
 	struct pn_listener *listener;
 };
 
 /* claims_lane.c */
-int pn_lane_open(struct pn_lane *lane, struct pn_claims *claims) PN_MUSTCHECK;
+int pn_lane_open(struct pn_lane *lane, const struct pn_lane_kind *kind,
+    struct pn_claims *claims) PN_MUSTCHECK;
 void pn_lane_submit(struct pn_lane *lane, struct pn_claims_item *item);
 /* Gives up what has waited until its deadline. */
 void pn_lane_expire(struct pn_lane *lane, int64_t now_us);
-/* Waits until nothing is outstanding, at most until then. */
-void pn_lane_drain(struct pn_lane *lane, int64_t until_us);
+/* Waits until nothing is outstanding; false: not by then. */
+bool pn_lane_drain(struct pn_lane *lane, int64_t until_us);
 /* Ends the thread (the claims' stop is told) and gives up what is queued. */
 void pn_lane_stop(struct pn_lane *lane);
 /* Gives up what a done() has submitted meanwhile; false: nothing. */
@@ -108,32 +116,11 @@ void pn_lane_return(
     struct pn_lane *lane, struct pn_claims_item *const *items, size_t count);
 void pn_lane_answered(struct pn_lane *lane, size_t count);
 
-/* claims_turn.c: sends them as one statement, settlements first. 0: committed,
- * and done() was called for each; else as pn_conn_run(), and nothing was done. */
-int pn_lane_turn(struct pn_lane *lane, struct pn_claims_item *const *items,
-    size_t count, struct pn_error *ret_error) PN_MUSTCHECK;
-extern const char pn_lane_statement[]; /* what it is prepared as */
-
-/* claims_claim.c. Claims' part of a turn: its arrays of parameters, and what a
- * row of the answer says. */
-enum { PN_CLAIM_PARAMETERS = 10, PN_CLAIM_COLUMNS = 10 };
-extern const struct pn_claims_kind pn_claims_claim;
-extern const enum pn_array_type pn_claim_types[PN_CLAIM_PARAMETERS];
-void pn_claim_add(struct pn_array *arrays, struct pn_claims_item *item);
-/* column: where its columns begin. The place, from 1, of the claim that a row is
- * about. */
-size_t pn_claim_place(const PGresult *result, int row, int column);
-void pn_claim_end(
-    struct pn_claims_item *item, const PGresult *result, int row, int column);
-
-/* claims_settle.c. The same of settlements. */
-enum { PN_SETTLEMENT_PARAMETERS = 11 };
-extern const struct pn_claims_kind pn_claims_settlement;
-extern const enum pn_array_type pn_settlement_types[PN_SETTLEMENT_PARAMETERS];
-void pn_settlement_add(struct pn_array *arrays, struct pn_claims_item *item);
-/* Tells who waits elsewhere, and calls done(). lost: whose lease was, by place. */
-void pn_settlement_end(struct pn_lane *lane,
-    struct pn_claims_item *const *items, size_t count, const bool *lost);
+/* claims_claim.c, claims_settle.c */
+extern const struct pn_lane_kind pn_claim_lane, pn_settle_lane;
+/* Sends arrays as the parameters of the lane's statement; empties them. */
+int pn_lane_send(struct pn_lane *lane, struct pn_array *arrays, size_t count,
+    PGresult **ret_result, struct pn_error *ret_error) PN_MUSTCHECK;
 
 /* claims_listen.c */
 int pn_listener_open(struct pn_claims *claims,

@@ -1,5 +1,5 @@
 /*
- * The lane: its queue, its thread, its connection.
+ * A lane: its queue, its thread, its connection.
  *
  *   AWAY --session, statement--> READY --take--> SENT --answered--> READY
  *     ^                            |               |
@@ -7,10 +7,8 @@
  *
  * Natural batching, as the writers do: the thread takes what waits, at once, and
  * what comes meanwhile makes the next batch; a lone operation goes alone. The
- * members go in the order of their scopes, first those that settle, so that the
- * batches of two daemons lock in one order. Who settles k and then claims j
- * could meet one that has j and claims k; but a claim locks no key that is there
- * and has a holder, and should it happen PostgreSQL or lock_timeout ends it.
+ * members go in the order of their scopes, so that the batches of two daemons
+ * lock in one order.
  *
  * The queue is in the order of arrival; what comes back goes to its front. What
  * was refused in company (alone) goes by itself, not before its time, and has
@@ -97,7 +95,7 @@ give_up_all(struct pn_lane *lane, struct pn_claims_item *list)
 
 	for (; list != NULL; list = next) {
 		next = list->next; /* done() may free it */
-		list->kind->give_up(list);
+		lane->kind->give_up(list);
 		count++;
 	}
 	if (count > 0)
@@ -232,12 +230,13 @@ connect_lane(struct pn_lane *lane)
 	r = pn_session_connect(&lane->conn, claims->dsn, claims->stop.fd,
 	    pn_sql_claims_session, &health, &lane->fault);
 	if (r == 0)
-		r = pn_conn_prepare(&lane->conn, pn_lane_statement,
-		    pn_sql_claims_turn, &lane->fault);
+		r = pn_conn_prepare(&lane->conn, lane->kind->name,
+		    lane->kind->sql, &lane->fault);
 	if (r == 0) {
 		if (atomic_exchange(&claims->outage_logged, false))
-			pn_log_notice(
-			    "database is back: the guard's keys are connected");
+			pn_log_notice("database is back: the guard's %s are "
+				      "connected",
+			    lane->kind->name);
 		return;
 	}
 	pn_conn_close(&lane->conn);
@@ -276,11 +275,12 @@ lane_main(void *payload)
 /* -- life ------------------------------------------------------------------- */
 
 int
-pn_lane_open(struct pn_lane *lane, struct pn_claims *claims)
+pn_lane_open(struct pn_lane *lane, const struct pn_lane_kind *kind,
+    struct pn_claims *claims)
 {
 	int r;
 
-	assert(!lane->opened);
+	assert(lane->kind == NULL);
 	lane->claims = claims;
 	lane->last = &lane->first;
 	lane->conn = pn_conn_for(PN_METRIC_SESSION_GATEWAY);
@@ -294,19 +294,23 @@ pn_lane_open(struct pn_lane *lane, struct pn_claims *claims)
 		return r;
 	}
 	(void)pthread_mutex_init(&lane->lock, NULL);
-	lane->opened = true; /* from here on pn_lane_done() has to be called */
+	lane->kind = kind; /* from here on pn_lane_done() has to be called */
 	r = -pthread_create(&lane->thread, NULL, lane_main, lane);
 	lane->started = r == 0;
 	return r;
 }
 
-void
+bool
 pn_lane_drain(struct pn_lane *lane, int64_t until_us)
 {
+	bool drained;
+
 	pthread_mutex_lock(&lane->lock);
 	while (lane->outstanding > 0 && pn_clock_monotonic_us() < until_us)
 		pn_cond_wait_until(&lane->drained, &lane->lock, until_us);
+	drained = lane->outstanding == 0;
 	pthread_mutex_unlock(&lane->lock);
+	return drained;
 }
 
 bool
@@ -314,7 +318,7 @@ pn_lane_clear(struct pn_lane *lane)
 {
 	struct pn_claims_item *list;
 
-	if (!lane->opened)
+	if (lane->kind == NULL)
 		return false; /* was never opened */
 	pthread_mutex_lock(&lane->lock);
 	list = lane->first;
@@ -341,7 +345,7 @@ pn_lane_stop(struct pn_lane *lane)
 void
 pn_lane_done(struct pn_lane *lane)
 {
-	if (!lane->opened)
+	if (lane->kind == NULL)
 		return;
 	assert(lane->first == NULL && lane->outstanding == 0);
 	(void)pthread_cond_destroy(&lane->work);

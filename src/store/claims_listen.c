@@ -18,7 +18,7 @@
  * What this does not do: promise to others. What is told is lost with the
  * process, or when more is told than PENDING_MAX during an outage; who waits for
  * a key must look by itself as well. Therefore nobody waits for its commits
- * (synchronous_commit = off), and an outage is reported by the lane.
+ * (synchronous_commit = off), and an outage is reported by the lanes.
  */
 #include <assert.h>
 #include <errno.h>
@@ -43,7 +43,7 @@ enum {
 	DIGESTS_PER_PAYLOAD = 240,
 	PAYLOADS_BYTES_MAX = PENDING_MAX * (HEX_BYTES + 1) +
 			     PENDING_MAX / DIGESTS_PER_PAYLOAD * 8 + 64,
-	/* Some seconds: an outage of all is told by the lane meanwhile. */
+	/* Some seconds: an outage of all is told by the lanes meanwhile. */
 	FAILURES_UNTOLD = 8,
 };
 static_assert(DIGESTS_PER_PAYLOAD * (HEX_BYTES + 1) < 8000,

@@ -1,15 +1,19 @@
 /*
- * Settlements' part of a turn: guard_settle over arrays, which answers with the
- * places of those whose lease was lost. What was settled is told to who listens,
- * before done(): in other daemons somebody waits for it.
+ * Settlements: guard_settle over arrays, which answers with the places of those
+ * whose lease was lost. What was settled is told to who listens, before done():
+ * in other daemons somebody waits for it.
  *
  * A settlement that was committed unseen, and is sent again, finds its lease
  * gone. The row says by whose token it was settled last (settled_by), so that it
  * is not told that it lost: sent_again asks for that look.
  */
 #include <assert.h>
+#include <endian.h>
+#include <errno.h>
+#include <string.h>
 
 #include "claims_internal.h"
+#include "statements.h"
 
 enum parameter {
 	P_TENANT,
@@ -23,10 +27,9 @@ enum parameter {
 	P_REASON,
 	P_LEASE,
 	P_SENT_AGAIN,
+	PARAMETERS
 };
-static_assert(PN_SETTLEMENT_PARAMETERS == P_SENT_AGAIN + 1, "all have a place");
-
-const enum pn_array_type pn_settlement_types[PN_SETTLEMENT_PARAMETERS] = {
+static const enum pn_array_type TYPES[PARAMETERS] = {
 	[P_TENANT] = PN_ARRAY_TEXT,
 	[P_ROUTE] = PN_ARRAY_TEXT,
 	[P_KEY] = PN_ARRAY_TEXT,
@@ -75,10 +78,9 @@ add_answer(struct pn_array *a, const struct pn_settlement *s)
 		pn_array_add_null(&a[P_LEASE]);
 }
 
-void
-pn_settlement_add(struct pn_array *a, struct pn_claims_item *item)
+static void
+add(struct pn_array *a, const struct pn_settlement *s)
 {
-	const struct pn_settlement *s = settlement_of(item);
 	const struct pn_claim_scope *scope = &s->scope;
 
 	assert((size_t)s->act < PN_COUNT(ACTS));
@@ -90,6 +92,23 @@ pn_settlement_add(struct pn_array *a, struct pn_claims_item *item)
 	add_answer(a, s);
 	pn_array_add_ascii(&a[P_REASON], s->reason);
 	pn_array_add_bool(&a[P_SENT_AGAIN], s->item.sent_again);
+}
+
+static void
+mark(struct pn_claims_item *const *items, size_t count, const PGresult *result)
+{
+	uint64_t place;
+
+	for (size_t i = 0; i < count; i++)
+		settlement_of(items[i])->settled = PN_SETTLED;
+	assert((size_t)PQntuples(result) <= count);
+	for (int row = 0; row < PQntuples(result); row++) {
+		assert(PQgetlength(result, row, 0) == sizeof(place));
+		memcpy(&place, PQgetvalue(result, row, 0), sizeof(place));
+		place = be64toh(place);
+		assert(place >= 1 && place <= count);
+		settlement_of(items[place - 1])->settled = PN_SETTLED_LOST;
+	}
 }
 
 /* Of those that anybody may wait for. */
@@ -110,20 +129,29 @@ tell(struct pn_lane *lane, struct pn_claims_item *const *items, size_t count)
 		pn_listener_tell(lane->claims->listener, digests, n);
 }
 
-void
-pn_settlement_end(struct pn_lane *lane, struct pn_claims_item *const *items,
-    size_t count, const bool *lost)
+static int
+run(struct pn_lane *lane, struct pn_claims_item *const *items, size_t count,
+    struct pn_error *ret_error)
 {
+	PN_CLEANUP(pn_result_freep) PGresult *result = NULL;
+	struct pn_array arrays[PARAMETERS];
 	struct pn_settlement *s;
+	int r;
 
+	for (size_t i = 0; i < PARAMETERS; i++)
+		arrays[i] = pn_array_init(TYPES[i], PN_LANE_BYTES_MAX);
 	for (size_t i = 0; i < count; i++)
-		settlement_of(items[i])->settled =
-		    lost[i] ? PN_SETTLED_LOST : PN_SETTLED;
+		add(arrays, settlement_of(items[i]));
+	r = pn_lane_send(lane, arrays, PARAMETERS, &result, ret_error);
+	if (r != 0)
+		return r;
+	mark(items, count, result);
 	tell(lane, items, count);
 	for (size_t i = 0; i < count; i++) {
 		s = settlement_of(items[i]);
 		s->done(s);
 	}
+	return 0;
 }
 
 static void
@@ -135,7 +163,9 @@ give_up(struct pn_claims_item *item)
 	s->done(s);
 }
 
-const struct pn_claims_kind pn_claims_settlement = {
-	.place = 0,
+const struct pn_lane_kind pn_settle_lane = {
+	.name = "settlements",
+	.sql = pn_sql_claims_settle,
+	.run = run,
 	.give_up = give_up,
 };

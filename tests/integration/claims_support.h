@@ -70,7 +70,7 @@ struct claims_fixture {
 int claims_fixture_setup(void **state);
 int claims_fixture_teardown(void **state);
 
-/* Those of the lane and the listener. */
+/* Those of the lanes and the listener; claims_lane_of() of one lane only. */
 #define CLAIMS_SESSIONS                                                 \
 	"FROM pg_stat_activity WHERE datname = current_database() AND " \
 	"application_name = 'paynotifyd'"

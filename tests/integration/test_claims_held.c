@@ -68,65 +68,6 @@ test_claims__a_held_key_harms_no_other(void **state)
 	assert_int_equal(c[2].claim.attempt, 1);
 }
 
-/* If it failed: what settles and what claims at the same time would cost a commit
- * each, or one of them be told what belongs to the other. */
-static void
-test_claims__a_turn_is_one_transaction(void **state)
-{
-	struct claims_fixture *f = *state;
-	struct settlement ours, lost;
-	struct claim first, a, b, c;
-
-	assert_int_equal(claim_put(f->claims, &a, "a", "r"), PN_CLAIM_RUN);
-	assert_int_equal(claim_put(f->claims, &b, "b", "r"), PN_CLAIM_RUN);
-	(void)db(f->other, "BEGIN");
-	hold(f, "occupied");
-	occupy(f, &first);
-	settlement_init(&lost, &b, PN_SETTLE_COMPLETE, "y");
-	lost.settlement.token[0] ^= 1;
-	settlement_init(&ours, &a, PN_SETTLE_COMPLETE, "x");
-	claim_init(&c, "c", "r");
-	pn_claims_submit(f->claims, &c.claim);
-	pn_claims_settle(f->claims, &lost.settlement);
-	pn_claims_settle(f->claims, &ours.settlement);
-	assert_int_equal(claim_wait(&c), PN_CLAIM_RUN);
-	assert_int_equal(settlement_wait(&lost), PN_SETTLED_LOST);
-	assert_int_equal(settlement_wait(&ours), PN_SETTLED);
-	assert_int_equal(claim_wait(&first), PN_CLAIM_BUSY);
-	(void)db(f->other, "ROLLBACK");
-	assert_int_equal(
-	    db(f->db,
-		"SELECT count(DISTINCT xmin::text) "
-		"FROM paynotify.idempotency_keys WHERE key IN ('a', 'c')"),
-	    1);
-	assert_int_equal(
-	    settle(f->claims, &b, PN_SETTLE_COMPLETE, "z"), PN_SETTLED);
-}
-
-/* If it failed: an answer would not be stored because somebody has the key of
- * another request. */
-static void
-test_claims__a_held_key_harms_no_settlement(void **state)
-{
-	struct claims_fixture *f = *state;
-	struct settlement s;
-	struct claim first, a, k;
-
-	assert_int_equal(claim_put(f->claims, &a, "a", "r"), PN_CLAIM_RUN);
-	(void)db(f->other, "BEGIN");
-	hold(f, "occupied");
-	hold(f, "k");
-	occupy(f, &first);
-	claim_init(&k, "k", "r");
-	pn_claims_submit(f->claims, &k.claim);
-	settlement_init(&s, &a, PN_SETTLE_COMPLETE, "x");
-	pn_claims_settle(f->claims, &s.settlement);
-	assert_int_equal(settlement_wait(&s), PN_SETTLED);
-	assert_int_equal(claim_wait(&k), PN_CLAIM_BUSY);
-	assert_int_equal(claim_wait(&first), PN_CLAIM_BUSY);
-	(void)db(f->other, "ROLLBACK");
-}
-
 /* If it failed: each claim of a key that is held would cost all others a
  * lock_timeout. */
 static void
@@ -292,8 +233,6 @@ main(void)
 	    name, claims_fixture_setup, claims_fixture_teardown)
 	const struct CMUnitTest tests[] = {
 		TEST(test_claims__a_held_key_harms_no_other),
-		TEST(test_claims__a_turn_is_one_transaction),
-		TEST(test_claims__a_held_key_harms_no_settlement),
 		TEST(test_claims__a_key_known_as_held_goes_alone),
 		TEST(test_claims__a_settlement_outlasts_a_lock),
 		TEST(test_claims__a_lock_that_does_not_end_is_unknown),

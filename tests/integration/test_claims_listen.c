@@ -163,7 +163,7 @@ test_claims__whoever_was_deaf_is_told(void **state)
 	allow_connections(f, false);
 	(void)db(f->db, "SELECT count(pg_terminate_backend(pid)) " LISTENERS);
 	wait_heard(f->claims, false);
-	/* The lane is there all the while. */
+	/* The lanes are there all the while. */
 	run(f->claims, "k", PN_SETTLE_COMPLETE);
 	assert_int_equal(all_count(&f->heard), 1);
 	allow_connections(f, true);

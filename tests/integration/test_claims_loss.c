@@ -342,7 +342,7 @@ test_claims__closing_answers_everybody(void **state)
 		claim_init(&claims[i], key, "r");
 		pn_claims_submit(f->claims, &claims[i].claim);
 	}
-	db_wait(f->db, 1, SYNC_WAITING);
+	db_wait(f->db, 2, SYNC_WAITING);
 	pn_claims_close(f->claims, 0);
 	f->claims = NULL;
 	for (int i = 0; i < LEFT; i++) {
