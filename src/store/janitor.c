@@ -30,7 +30,7 @@
 
 static const int64_t LOG_INTERVAL_US = 600 * PN_SECOND_US;
 /* A start makes connections, each some of the server's time. Those of the writers
- * and the first notifications go before. */
+ * and the first notifications get a head start. */
 static const int64_t FIRST_REST_US = 250 * PN_MILLISECOND_US;
 /* A duty that was refused comes again after this, or its period if shorter. */
 static const int64_t REFUSED_REST_MAX_US = 60 * PN_SECOND_US;
