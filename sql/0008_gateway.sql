@@ -7,7 +7,8 @@
 
 -- The row of such a key is written twice, and grows by the answer. With room on
 -- its page the second version goes beside the first, and no index is touched
--- again (HOT): so it is for most while answers are short. Keys of webhooks are written once, and take 250 bytes more.
+-- again (HOT): so it is for most while answers are short. Keys of webhooks are
+-- written once, and take 250 bytes more.
 ALTER TABLE paynotify.idempotency_keys SET (fillfactor = 50);
 
 -- Claims keys, one an element, each as guard_claim() does. place counts from 1.

@@ -21,6 +21,8 @@
 
 #include "paynotify/moment.h"
 
+#include "ctl_list.h"
+
 enum {
 	BLOCK_ROWS = 500,      /* rows of a table that are aligned together */
 	BLOCK_BYTES = 1 << 20, /* ... and of JSON that is held back */
@@ -199,11 +201,8 @@ add_row(const struct pn_event_row *row, void *payload)
 }
 
 static struct pn_event_filter
-filter_of(const struct ctl *ctl, uint64_t default_limit)
+filter_of(const struct ctl *ctl, int64_t limit)
 {
-	uint64_t limit =
-	    ctl->args.limit == UINT64_MAX ? default_limit : ctl->args.limit;
-
 	return (struct pn_event_filter){
 		.tenant = ctl->args.tenant,
 		.type = ctl->args.type,
@@ -211,7 +210,7 @@ filter_of(const struct ctl *ctl, uint64_t default_limit)
 		.out_trade_no = ctl->args.out_trade_no,
 		.since_us = ctl->args.since_us,
 		.after_seq = -1,
-		.limit = limit == 0 ? INT64_MAX : (int64_t)limit,
+		.limit = limit,
 		.newest_first = true,
 	};
 }
@@ -237,9 +236,7 @@ query_events(struct ctl *ctl, const struct pn_event_filter *filter,
 int
 ctl_events_list(struct ctl *ctl)
 {
-	/* As ctl_list_limit(). */
-	struct pn_event_filter filter =
-	    filter_of(ctl, ctl->args.json ? 0 : CTL_LIST_LIMIT);
+	struct pn_event_filter filter = filter_of(ctl, ctl_list_limit(ctl));
 	struct pn_error error = { .text = "" };
 	struct listing listing;
 	int r = CTL_REFUSED;
@@ -319,14 +316,13 @@ poll_once(struct ctl *ctl, const struct pn_event_filter *filter,
 static int
 follow(struct ctl *ctl, struct listing *listing, int64_t from_seq)
 {
-	struct pn_event_filter filter = filter_of(ctl, 0);
+	struct pn_event_filter filter = filter_of(ctl, SHOWN_MAX);
 	int64_t settled = from_seq, mark = from_seq;
 	int64_t marked_us = pn_clock_monotonic_us();
 	bool is_fresh = false;
 	int r;
 
 	filter.newest_first = false;
-	filter.limit = SHOWN_MAX;
 	listing->reversed = false;
 	for (;;) {
 		int64_t now_us = pn_clock_monotonic_us();
@@ -351,7 +347,9 @@ follow(struct ctl *ctl, struct listing *listing, int64_t from_seq)
 int
 ctl_events_tail(struct ctl *ctl)
 {
-	struct pn_event_filter filter = filter_of(ctl, CTL_TAIL_LIMIT);
+	struct pn_event_filter filter =
+	    filter_of(ctl, ctl->args.limit == UINT64_MAX ? CTL_TAIL_LIMIT
+							 : ctl_list_limit(ctl));
 	struct pn_error error = { .text = "" };
 	struct listing listing;
 	int r = CTL_REFUSED;
