@@ -44,6 +44,7 @@ export PN_PG_CONF="shared_buffers = ${buffers}MB
 checkpoint_timeout = 30min
 max_wal_size = 16GB
 min_wal_size = 2GB
+autovacuum = on
 autovacuum_naptime = 10min"
 pg_start
 # A server that has run for a day writes over old segments of the WAL. A new one

@@ -37,6 +37,9 @@ handing_off() {
             --port "$(pn_free_port)" --pg "$here/../lib/pg.sh" "$@"
 }
 
+# A server as they are in the field.
+PN_PG_CONF="${PN_PG_CONF:-}
+autovacuum = on"
 pg_start
 bad=0
 [ "$only" = handoff ] || receiving "$@" || bad=1
