@@ -390,6 +390,8 @@ finish_requests(struct pn_server *server, int64_t grace_us)
 {
 	atomic_store(&server->stopping, true);
 	stop_accepting(server);
+	pn_log_info("accepting nothing more on %s; %u requests are under way",
+	    pn_server_listening(server), atomic_load(&server->active));
 	wait_idle(server, grace_us < idle_grace_us ? grace_us : idle_grace_us);
 	wait_zero(&server->active, grace_us);
 	atomic_store(&server->refusing, true);

@@ -239,6 +239,12 @@ class Daemon:
     def terminate(self):
         self.process.send_signal(signal.SIGTERM)
 
+    def begin_to_stop(self):
+        """Told to, and the server knows of it."""
+        self.terminate()
+        eventually(lambda: f"accepting nothing more on 127.0.0.1:{self.port}"
+                   in self.log(), "the stop has begun")
+
     def wait(self):
         return self.process.wait(DEADLINE)
 

@@ -28,8 +28,7 @@ class Stop(Case):
             client.send(request)
         eventually(lambda: daemon.metric("paynotify_verify_seconds_count") >= 24,
                    "all taken")
-        daemon.terminate()
-        eventually(lambda: "stopping" in daemon.log(), "the stop has begun")
+        daemon.begin_to_stop()
         holder.communicate("ROLLBACK;\n")
         for client in clients:
             reply = self.expect(client.read(), 200, b"success")
@@ -62,8 +61,7 @@ class Stop(Case):
         with daemon.connect() as c:
             c.send(data[:-10])
             self.expect(daemon.ask("/x", {}, b""), 404)
-            daemon.terminate()
-            eventually(lambda: "stopping" in daemon.log(), "the stop has begun")
+            daemon.begin_to_stop()
             c.send(data[-10:])
             self.expect(c.read(), 200, b"success")
         self.assertEqual(daemon.wait(), 0)

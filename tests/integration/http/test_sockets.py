@@ -144,8 +144,7 @@ class TestSockets(Case):
             headers, body = self.signer.alipay("SOCKET3")
             with d.connect() as c:
                 eventually(lambda: d.metric("paynotify_connections") == 1, "accepted")
-                d.terminate()
-                eventually(lambda: "stopping on" in d.log(), "the stop begins")
+                d.begin_to_stop()
                 reply = self.expect(c.ask(raw(PATH, headers, body)), 200, b"success")
                 self.assertEqual(reply.headers["Connection"].lower(), "close")
 
