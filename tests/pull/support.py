@@ -26,6 +26,10 @@ REFUSED = "PN003"           # not now, or not this kind of consumer
 
 numbers = itertools.count(1)
 
+RENEW = ("CLOSE ALL", "SET SESSION AUTHORIZATION DEFAULT", "RESET ALL", "UNLISTEN *",
+         "SELECT pg_advisory_unlock_all()", "DISCARD PLANS", "DISCARD TEMP",
+         "DISCARD SEQUENCES")
+
 CLOCK = """
 CREATE SEQUENCE public.clock_ms MINVALUE 0 START 0;
 SELECT setval('public.clock_ms', 0);
@@ -58,6 +62,27 @@ def connect(database, user=USER, autocommit=True, **more):
                            autocommit=autocommit, **more)
 
 
+def is_ended(connection):
+    """Also if its server process has been told to and nobody has looked."""
+    if not connection.closed:
+        try:
+            connection.execute("SELECT")
+        except psycopg.errors.InFailedSqlTransaction:
+            pass
+        except psycopg.Error:
+            connection.close()
+    return connection.closed
+
+
+def renew(connection):
+    """What DISCARD ALL does but for the statements that the driver prepared.
+    What the server knows of the tables is kept: it is what a new connection
+    spends its time on."""
+    connection.rollback()
+    for text in RENEW:
+        connection.execute(text)
+
+
 def make_database(name, template):
     """Makes a copy of a database, once."""
     with connect("postgres") as c:
@@ -84,6 +109,7 @@ class Session:
         self.connection = connection
         self.pid = connection.info.backend_pid
         self.todo = queue.Queue()
+        self.last = None
         self.thread = threading.Thread(target=self._run, daemon=True)
         self.thread.start()
 
@@ -102,9 +128,9 @@ class Session:
 
     def start(self, sql, args=None):
         """Sends a statement; returns a Pending."""
-        done = Pending(self)
-        self.todo.put((sql, args, done))
-        return done
+        self.last = Pending(self)
+        self.todo.put((sql, args, self.last))
+        return self.last
 
     def run(self, sql, args=None):
         """Sends a statement and returns its rows, or raises its error."""
@@ -112,6 +138,13 @@ class Session:
 
     def one(self, sql, args=None):
         return self.run(sql, args)[0][0]
+
+    def renew(self):
+        """As if it were a new one. False: it is busy, or has ended."""
+        if self.last and not self.last.event.is_set() or is_ended(self.connection):
+            return False
+        renew(self.connection)
+        return True
 
     def close(self):
         self.todo.put(None)
@@ -170,6 +203,8 @@ class Case(unittest.TestCase):
     """A test with an empty database; of its own, if it changes functions."""
 
     own_database = False
+    idle = {}       # user: [Session], of the database that is shared
+    shared = None   # the connection of all tests to it
 
     def setUp(self):
         make_template()
@@ -178,33 +213,52 @@ class Case(unittest.TestCase):
             self.database = f"pull_{os.getpid()}_{next(numbers)}"
         fresh = make_database(self.database, TEMPLATE)
         self.sessions = []
-        self.admin = connect(self.database)
         self.lock = threading.Lock()
+        if self.own_database:
+            self.admin = connect(self.database)
+            return
+        if Case.shared is None or is_ended(Case.shared):
+            Case.shared = connect(self.database)
+        self.admin = Case.shared
         if not fresh:
             self.sql(EMPTY)
 
     def tearDown(self):
-        for s in self.sessions:
-            s.todo.put(None)
-        with connect("postgres") as c:
-            # Whatever a failed test left hanging; then nobody waits for it.
-            c.execute("SELECT pg_terminate_backend(pid)"
-                      " FROM pg_stat_activity WHERE datname = %s",
-                      [self.database])
-            for s in self.sessions:
+        kept = []
+        for user, s in self.sessions:
+            if not self.own_database and s.renew():
+                kept.append((user, s))
+                Case.idle.setdefault(user, []).append(s)
+            else:
+                s.todo.put(None)
+        # Whatever a failed test left hanging; then nobody waits for it.
+        pids = [s.pid for sessions in Case.idle.values() for s in sessions]
+        self.admin.execute("SELECT pg_terminate_backend(pid)"
+                           " FROM pg_stat_activity"
+                           " WHERE datname = current_database()"
+                           " AND pid NOT IN (SELECT unnest(%s::integer[])"
+                           " UNION SELECT pg_backend_pid())", [pids])
+        for user, s in self.sessions:
+            if (user, s) not in kept:
                 s.thread.join(WAIT_SECONDS_MAX)
                 s.connection.close()
-            self.admin.close()
-            if self.own_database:
-                c.execute(f"DROP DATABASE {self.database} WITH (FORCE)")
+        if not self.own_database:
+            renew(self.admin)
+            return
+        self.admin.close()
+        with connect("postgres") as c:
+            c.execute(f"DROP DATABASE {self.database} WITH (FORCE)")
 
     def session(self, user=USER, timeout_ms=20000):
         """A connection for one worker. Whatever waits longer than the timeout
         for another transaction fails."""
-        c = connect(self.database, user=user)
-        c.execute(f"SET statement_timeout = {timeout_ms}")
-        s = Session(self, c)
-        self.sessions.append(s)
+        idle = [] if self.own_database else Case.idle.get(user, [])
+        while idle and is_ended(idle[-1].connection):
+            idle.pop().close()
+        s = idle.pop() if idle else Session(self, connect(self.database, user=user))
+        s.case = self
+        s.connection.execute(f"SET statement_timeout = {timeout_ms}")
+        self.sessions.append((user, s))
         return s
 
     def sql(self, text, args=None):
