@@ -35,7 +35,8 @@ int pn_query_open_with(const char *dsn, const struct pn_query_options *options,
 bool pn_query_is_alive(struct pn_query *query);
 
 struct pn_event_filter {
-	const char *tenant, *type, *key, *out_trade_no; /* NULL: any */
+	/* NULL: any. A type that ends in "*" is the beginning of several. */
+	const char *tenant, *type, *key, *out_trade_no;
 	int64_t since_us;   /* received; PN_MOMENT_NONE: any */
 	int64_t after_seq;  /* only greater ones; -1: from the start */
 	int64_t before_seq; /* newest_first: only lesser ones; 0: all */

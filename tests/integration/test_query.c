@@ -139,6 +139,17 @@ test_query__filters_events(void **state)
 	assert_int_equal(count(f, &filter, &seen), 2);
 	filter.type = "refund.succeeded";
 	assert_int_equal(count(f, &filter, &seen), 1);
+	filter.type = "refund.*";
+	assert_int_equal(count(f, &filter, &seen), 1);
+	filter.type = "refund"; /* the beginning only where it says so */
+	assert_int_equal(count(f, &filter, &seen), 0);
+	filter.type = "%*";
+	assert_int_equal(count(f, &filter, &seen), 0);
+	filter.newest_first = true;
+	filter.type = "*";
+	assert_int_equal(count(f, &filter, &seen), 2);
+	filter.type = "refund.*";
+	assert_int_equal(count(f, &filter, &seen), 1);
 	filter.tenant = "shop1";
 	assert_int_equal(count(f, &filter, &seen), 0);
 	filter = everything();

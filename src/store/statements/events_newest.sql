@@ -10,7 +10,8 @@ FROM paynotify.event_log e
 LEFT JOIN paynotify.evidence v
 	ON v.receipt_id = e.receipt_id AND v.received_at = e.received_at
 WHERE ($1::text IS NULL OR e.tenant = $1)
-	AND ($2::text IS NULL OR e.type = $2)
+	AND ($2::text IS NULL OR e.type = $2
+		OR right($2, 1) = '*' AND starts_with(e.type, left($2, -1)))
 	AND ($3::text IS NULL OR (e.key = $3
 		AND e.id = ANY (paynotify.event_ids($3, $1))))
 	AND ($4::text IS NULL OR e.out_trade_no = $4)

@@ -1,6 +1,6 @@
 -- Events in order of recording, those behind $6 only. Parameters that are NULL
 -- do not filter: the statement is planned with their values, so that what is
--- left of it uses an index.
+-- left of it uses an index. A type may be the beginning of several: payment.*
 SELECT e.seq, e.id, e.livemode, e.type, e.provider, e.tenant,
 	'notify/' || e.provider, e.account, e.key, e.out_trade_no, e.transaction_id,
 	e.amount, e.order_amount, e.currency, e.refund IS NOT NULL,
@@ -12,7 +12,8 @@ FROM paynotify.event_log e
 LEFT JOIN paynotify.evidence v
 	ON v.receipt_id = e.receipt_id AND v.received_at = e.received_at
 WHERE ($1::text IS NULL OR e.tenant = $1)
-	AND ($2::text IS NULL OR e.type = $2)
+	AND ($2::text IS NULL OR e.type = $2
+		OR right($2, 1) = '*' AND starts_with(e.type, left($2, -1)))
 	AND ($3::text IS NULL OR (e.key = $3
 		AND e.id = ANY (paynotify.event_ids($3, $1))))
 	AND ($4::text IS NULL OR e.out_trade_no = $4)

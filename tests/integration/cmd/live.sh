@@ -207,6 +207,7 @@ test_live__8_events_are_filtered_shown_and_tailed() {
     run "$ctl" events show -c "$conf" 999999999; exits 1
     events --key "$key"; json 'length == 1'
     events --type refund.succeeded; json 'length > 0 and all(.[]; .type == "refund.succeeded")'
+    events --type 'refund.*'; json 'length > 0 and all(.[]; .type | startswith("refund."))'
     events --tenant hmac; json 'length > 0 and all(.[]; .tenant == "hmac")'
     events --tenant nobody; exits 0; same "$out" ''
     events --since 1h; json 'length > 3'
