@@ -23,7 +23,7 @@ STAGES=("${FIRST[@]}" "${WAITING[@]}" "${COMPUTING[@]}")
 # The same without sanitizers, for whoever waits for it: asan and tsan run all of
 # these tests.
 MORE=(unit integration)
-STAGE_SECONDS_MAX=600
+STAGE_SECONDS_MAX=800
 FUZZ_SECONDS=${FUZZ_SECONDS:-30} # on each core: a minute in all
 jobs=$(nproc)
 logs=build/logs

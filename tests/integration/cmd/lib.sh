@@ -2,7 +2,7 @@
 # Sourced: what the command tests share. Run in the top folder of the project,
 # with the folder of the programs as first argument.
 #
-#   run CMD...        runs it; sets out, err, status
+#   run PROGRAM...    runs it; sets out, err, status
 #   exits N           the last run's exit code is N
 #   says PATTERN      its stdout matches (extended regular expression)
 #   complains PATTERN its stderr matches
@@ -26,7 +26,7 @@ wrong() {
 }
 
 run() {
-    out=$("$@" 2>"$work/err" </dev/null)
+    out=$(exec "$@" 2>"$work/err" </dev/null)
     status=$?
     IFS= read -rd '' err <"$work/err"
     err=${err%$'\n'}
