@@ -35,11 +35,21 @@ peer=$here/peers/node
 [ "$peer/node_modules/.package-lock.json" -nt "$peer/package-lock.json" ] || (cd "$peer" && npm ci --no-audit --no-fund >/dev/null)
 
 dir=$(mktemp -d "${TMPDIR:-/tmp}/pn-bench.XXXXXX")
-finish() { pg_stop; rm -rf "$dir"; }
+huge=/proc/sys/vm/nr_hugepages huge_before=
+finish() {
+    pg_stop
+    rm -rf "$dir"
+    [ -z "$huge_before" ] || echo "$huge_before" >$huge
+}
 trap finish EXIT
 trap 'exit 130' INT TERM
-# A quarter of the memory, as the manual of PostgreSQL advises.
+# A quarter of the memory, in huge pages where we may reserve them: both as the manual
+# of PostgreSQL advises.
 buffers=$(awk '/^MemTotal/ { print int($2 / 4096) }' /proc/meminfo)
+if [ -w $huge ]; then
+    huge_before=$(<$huge)
+    echo $((buffers / 2 + 300)) >$huge
+fi
 export PN_PG_CONF="shared_buffers = ${buffers}MB
 checkpoint_timeout = 30min
 max_wal_size = 16GB
