@@ -88,6 +88,7 @@ struct pn_guard_series {
 
 struct pn_guard_route {
 	const struct pn_conf_guard_route *conf;
+	const struct pn_conf *all; /* that conf is in */
 	struct pn_guard_series series;
 	struct pn_str text;   /* "POST /v1/charges": a scope's route */
 	struct pn_str method; /* "POST" */
@@ -175,7 +176,8 @@ struct pn_guard_forward {
  * those of RFC 9110 7.6.1, what Connection names, Host, Content-Length, Expect,
  * Accept-Encoding), X-Forwarded-For and X-Forwarded-Host; and of a key
  * Idempotency-Key, Idempotency-Attempt, Idempotency-Token and Idempotency-Tenant,
- * of which nothing that a client says comes through. */
+ * of which nothing that a client says comes through. Nor does a tenant_header, or
+ * what is read as one, unless it is the only one and a trusted proxy's. */
 void pn_guard_forward_headers(
     const struct pn_guard_forward *forward, struct pn_buf *out);
 /* The upstream's address with rest and query behind it. */

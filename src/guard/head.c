@@ -5,13 +5,16 @@
  * What speaks of one connection does not go through (RFC 9110 7.6.1). Neither
  * does what the gateway says itself: a client's Idempotency-Attempt or
  * X-Forwarded-For would be believed by the upstream, an upstream's
- * Idempotency-Replayed by the client. Names that CGI and WSGI cannot tell from
- * these are meant too: "_" counts as "-".
+ * Idempotency-Replayed by the client. Names that CGI, WSGI or PHP cannot tell from
+ * these are meant too: whatever is no letter and no digit counts as "-".
  *
  * X-Forwarded-For is the one address that the server found out, whatever stood
  * there before: an upstream that reads the list from the wrong end is not
  * deceived then. Of what else a proxy says (X-Forwarded-Proto, Forwarded,
- * X-Real-IP), a trusted one is believed, a client not.
+ * X-Real-IP, the tenant_header of any route), a trusted one is believed, a client
+ * not: neither with a name that is read as if it were the proxy's, nor with a
+ * second line beside the proxy's. That holds without a key too: what a GET names
+ * as its tenant is all that its upstream has to go by.
  *
  * A line goes through whole or not at all: one whose name is no token or whose
  * value has a control character is left out, because it would end early, start
@@ -36,7 +39,7 @@ fold(char c)
 {
 	if (c >= 'A' && c <= 'Z')
 		return (char)(c - 'A' + 'a');
-	return c == '_' ? '-' : c;
+	return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') ? c : '-';
 }
 
 /* Whether name begins with prefix, which is in lower case with "-". */
@@ -57,6 +60,26 @@ static bool
 name_is(struct pn_str name, const char *other)
 {
 	return name.len == strlen(other) && name_begins(name, other);
+}
+
+/* Whether one is read as the other where "-" is not kept apart. */
+static bool
+name_is_like(struct pn_str name, struct pn_str other)
+{
+	for (size_t i = 0; name.len == other.len && i < name.len; i++)
+		if (fold(name.data[i]) != fold(other.data[i]))
+			return false;
+	return name.len == other.len;
+}
+
+/* Of "-", letters and digits: so a name that is like it is not what it says. */
+static bool
+is_plain(struct pn_str name)
+{
+	for (size_t i = 0; i < name.len; i++)
+		if (name.data[i] != '-' && fold(name.data[i]) == '-')
+			return false;
+	return true;
 }
 
 static bool
@@ -187,9 +210,39 @@ is_named_by_connection(const struct pn_request *request, struct pn_str name)
 	return false;
 }
 
+/* Whether an upstream may take it for the one who asks, and must not: it is not
+ * from a trusted proxy, or it is not the only one, or not spelt as the proxy's. The
+ * tenant_header of all routes: the upstream may be the same. */
 static bool
-goes_upstream(const struct pn_call *call, const struct pn_header *header)
+is_forged_tenant(
+    const struct pn_guard_forward *forward, const struct pn_header *header)
 {
+	const struct pn_call *call = forward->call;
+	const struct pn_conf *conf = forward->route->all;
+	struct pn_str value;
+
+	for (size_t i = 0; i < conf->guard_route_count; i++) {
+		const struct pn_conf_strings *names =
+		    &conf->guard_routes[i].tenant_header;
+
+		if (names->count == 0 ||
+		    !name_is_like(header->name, pn_str_from(names->values[0])))
+			continue;
+		if (!call->from_proxy ||
+		    pn_request_header(
+			&call->request, names->values[0], &value) != 1 ||
+		    !pn_str_equal_fold(
+			header->name, pn_str_from(names->values[0])))
+			return true;
+	}
+	return name_is(header->name, "x-api-key") && !is_plain(header->name);
+}
+
+static bool
+goes_upstream(
+    const struct pn_guard_forward *forward, const struct pn_header *header)
+{
+	const struct pn_call *call = forward->call;
 	static const char *const never[] = { "host", "content-length", "expect",
 		/* The answer is stored for clients that say otherwise. */
 		"accept-encoding", "x-forwarded-for", "x-forwarded-host" };
@@ -199,7 +252,10 @@ goes_upstream(const struct pn_call *call, const struct pn_header *header)
 	if (is_hop_by_hop(header->name) || is_own(header->name) ||
 	    name_is_one_of(header->name, never, PN_COUNT(never)))
 		return false;
-	if (is_of_proxies(header->name) && !call->from_proxy)
+	if (is_of_proxies(header->name) &&
+	    (!call->from_proxy || !is_plain(header->name)))
+		return false;
+	if (is_forged_tenant(forward, header))
 		return false;
 	return !is_named_by_connection(&call->request, header->name);
 }
@@ -245,7 +301,7 @@ pn_guard_forward_headers(
 	for (size_t i = 0; i < call->request.header_count; i++) {
 		const struct pn_header *header = &call->request.headers[i];
 
-		if (goes_upstream(call, header))
+		if (goes_upstream(forward, header))
 			add_line(out, header->name, header->value);
 	}
 	if (call->request.peer.len > 0)

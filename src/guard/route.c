@@ -312,6 +312,7 @@ pn_guard_routes_open(const struct pn_conf *conf,
 		struct pn_guard_route *route = &routes.routes[routes.count++];
 
 		route->conf = &conf->guard_routes[routes.count - 1];
+		route->all = conf;
 		r = route_init(&routes, route, ret_error);
 	}
 	if (r != 0)

@@ -2,7 +2,7 @@
 import hashlib
 import unittest
 
-from support import BODY, JSON, STRANGER, Case, Daemon
+from support import BODY, JSON, PROXY, STRANGER, Case, Daemon
 
 API_KEYS = {"key-of-shop1": "shop1", "second-of-shop1": "shop1",
             "key-of-shop2": "shop2"}
@@ -63,6 +63,38 @@ class Tenants(Case):
                      "tenant-untrusted", 403, again=False)
         self.assertEqual(self.upstream.seen(key), [])
         self.assertIsNone(self.row(key))
+
+    def test_gateway__what_passes_through_names_no_other_tenant(self):
+        """A read of shop1's charges by whoever writes the header; on every
+        route, since one upstream may be behind several."""
+        lies = [("X_Tenant", "shop2"), ("X.Tenant", "shop3"),
+                ("Idempotency-Tenant", "shop2"), ("Idempotency_Key", "k"),
+                ("X-Idempotency_Attempt", "9")]
+
+        def told(route, source, *lines):
+            before = self.upstream.count()
+            self.made(self.ask(None, route, body=b"", method="GET",
+                               source=source, headers=[*lies, *lines]))
+            self.assertEqual(self.upstream.count(), before + 1)
+            return [(n, v) for n, v in self.upstream.requests[-1].headers
+                    if "tenant" in n.lower() or "idempotency" in n.lower()]
+
+        one, two = ("X-Tenant", "shop1"), ("x-tenant", "shop2")
+        for route in ("charges", "fixed", "keyed"):
+            with self.subTest(route=route):
+                self.assertEqual(told(route, STRANGER, one), [])
+                self.assertEqual(told(route, PROXY, one), [one])
+                self.assertEqual(told(route, PROXY, one, two), [])
+
+    def test_gateway__a_proxys_tenant_stands_alone_upstream(self):
+        """WSGI makes one list of X-Tenant and a client's X_Tenant."""
+        key = self.key()
+        self.made(self.ask(key, headers=[("X_Tenant", "shop2"),
+                                         ("X-Tenant", "shop1")]))
+        self.assertEqual(
+            [(n, v) for n, v in self.upstream.wait(key).headers
+             if "tenant" in n.lower()],
+            [("X-Tenant", "shop1"), ("Idempotency-Tenant", "shop1")])
 
     def test_gateway__a_missing_tenant_is_400(self):
         """No tenant is not a tenant of its own."""

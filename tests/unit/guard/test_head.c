@@ -19,10 +19,21 @@ static const unsigned char token[PN_LEASE_TOKEN_BYTES] = { 0x12, 0x3e, 0x45,
 	0x67, 0xe8, 0x9b, 0x12, 0xd3, 0xa4, 0x56, 0x42, 0x66, 0x14, 0x17, 0x40,
 	0xff };
 
+static char tenant_header[] = "X-Tenant";
+static char *tenant_headers[] = { tenant_header };
+/* Without one, and with one; a request is of the first. */
+static struct pn_conf_guard_route confs[2] = {
+	[1].tenant_header = { tenant_headers, NULL, 1 },
+};
+static const struct pn_conf all = { .guard_routes = confs,
+	.guard_route_count = PN_COUNT(confs) };
+static const struct pn_guard_route any_route = { .conf = confs, .all = &all };
+
 static struct pn_guard_forward
 forward_of(const struct pn_call *call)
 {
-	return (struct pn_guard_forward){ .call = call,
+	return (struct pn_guard_forward){ .route = &any_route,
+		.call = call,
 		.tenant = PN_STR("shop1"),
 		.key = PN_STR("a \"b\""),
 		.attempt = 3,
@@ -107,6 +118,8 @@ test_head__nothing_of_the_gateways_is_a_clients(void **state)
 		{ PN_STR("Idempotency-Attempt"), PN_STR("99") },
 		{ PN_STR("Idempotency_Attempt"), PN_STR("99") },
 		{ PN_STR("IDEMPOTENCY_token"), PN_STR("x") },
+		{ PN_STR("Idempotency.Key"), PN_STR("x") },
+		{ PN_STR("X_Idempotency-Tenant"), PN_STR("x") },
 		{ PN_STR("Idempotency-Tenant"), PN_STR("x") },
 		{ PN_STR("Idempotency-Replayed"), PN_STR("true") },
 		{ PN_STR("X-Forwarded-For"), PN_STR("10.0.0.1") },
@@ -115,6 +128,8 @@ test_head__nothing_of_the_gateways_is_a_clients(void **state)
 		{ PN_STR("X-Forwarded-Proto"), PN_STR("https") },
 		{ PN_STR("Forwarded"), PN_STR("for=10.0.0.1") },
 		{ PN_STR("X-Real-IP"), PN_STR("10.0.0.1") },
+		{ PN_STR("X_Real_IP"), PN_STR("10.0.0.2") },
+		{ PN_STR("X-Forwarded_Proto"), PN_STR("http") },
 		{ PN_STR("Connection"), PN_STR("Idempotency-Tenant") },
 		{ PN_STR("X-Kept"), PN_STR("1") },
 	};
@@ -140,6 +155,37 @@ test_head__nothing_of_the_gateways_is_a_clients(void **state)
 				   "X-Kept: 1\n"
 				   "X-Forwarded-For: 192.0.2.1\n"
 				   "X-Forwarded-Host: evil.example\n");
+}
+
+/* A client names itself the tenant that it wants to be: alone, beside the proxy's
+ * line, or with a name that the upstream's framework makes the same. */
+static void
+test_head__a_tenant_is_named_by_a_proxy_only(void **state)
+{
+	struct pn_header headers[] = {
+		{ PN_STR("X_Tenant"), PN_STR("shop2") },
+		{ PN_STR("x-tenant"), PN_STR("shop1") },
+		{ PN_STR("X.Tenant"), PN_STR("shop3") },
+		{ PN_STR("X_Api_Key"), PN_STR("k2") },
+		{ PN_STR("X-Api-Key"), PN_STR("k1") },
+		{ PN_STR("X-Tenants"), PN_STR("1") },
+	};
+	struct pn_call call = { .request = {
+				    .headers = headers,
+				    .header_count = PN_COUNT(headers),
+				} };
+	struct pn_guard_forward forward = forward_of(&call);
+
+	(void)state;
+	assert_forwarded(&forward, "X-Api-Key: k1\nX-Tenants: 1\n" OWN);
+	forward.key.data = NULL;
+	assert_forwarded(&forward, "X-Api-Key: k1\nX-Tenants: 1\n");
+	call.from_proxy = true;
+	assert_forwarded(
+	    &forward, "x-tenant: shop1\nX-Api-Key: k1\nX-Tenants: 1\n");
+	/* Whose is which? */
+	headers[5].name = PN_STR("X-TENANT");
+	assert_forwarded(&forward, "X-Api-Key: k1\n");
 }
 
 /* A line ends early and starts another one, or curl refuses them all. */
@@ -360,6 +406,7 @@ main(void)
 		cmocka_unit_test(test_head__end_to_end_headers_go_upstream),
 		cmocka_unit_test(
 		    test_head__nothing_of_the_gateways_is_a_clients),
+		cmocka_unit_test(test_head__a_tenant_is_named_by_a_proxy_only),
 		cmocka_unit_test(test_head__lines_cannot_be_broken),
 		cmocka_unit_test(test_head__url),
 		cmocka_unit_test(test_head__answers_go_on),
