@@ -17,6 +17,7 @@
 #include "paynotify/log.h"
 
 #include "guard_internal.h"
+#include "head.h"
 #include "result.h"
 
 /* -- flights ----------------------------------------------------------------------- */

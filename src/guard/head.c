@@ -23,7 +23,7 @@
  *
  * Nothing here fails: it writes into a buffer whose error sticks.
  */
-#include "guard_internal.h"
+#include "head.h"
 
 #include <assert.h>
 #include <errno.h>

@@ -2,7 +2,7 @@
  * Headers. If these fail, an upstream believes a client what only the gateway
  * may say, a header is smuggled in, or a replay is not what was answered.
  */
-#include "guard_internal.h"
+#include "head.h"
 
 #include <errno.h>
 #include <setjmp.h>
