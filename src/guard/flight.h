@@ -108,7 +108,7 @@ struct pn_doubts {
 	int64_t until_us; /* the last one's */
 };
 
-enum { PN_FLIGHT_BUCKETS = 4096 };
+enum { PN_FLIGHT_BUCKETS = 4096, PN_PASSING_MAX = 256 };
 
 struct pn_guard {
 	const struct pn_conf *conf;
@@ -125,7 +125,8 @@ struct pn_guard {
 	size_t flight_count;
 	struct pn_memory memory;
 	struct pn_doubts doubts;
-	bool stopping; /* nothing is claimed or sent any more */
+	unsigned passing; /* requests without a key; pass.c */
+	bool stopping;    /* nothing is claimed or sent any more */
 	int64_t stop_at_us;
 	bool ending; /* the tick thread ends */
 

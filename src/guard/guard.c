@@ -29,8 +29,6 @@
 
 #include "flight.h"
 
-/* Beside max_in_flight, for what passes through without a key. */
-enum { PASSING_CONNECTIONS = 64 };
 /* What head.c adds to a request, at most: a key, a tenant and a host. */
 enum { OWN_HEADERS_MAX = 6, OWN_HEADERS_BYTES_MAX = 2048 };
 
@@ -189,10 +187,11 @@ open_rooms(struct pn_guard *guard, struct pn_error *ret_error)
 	return 0;
 }
 
+/* One for all that may be sent at the same time: none ever waits for another's. */
 static int
 open_client(struct pn_guard *guard, struct pn_error *ret_error)
 {
-	unsigned connections = PASSING_CONNECTIONS;
+	unsigned connections = PN_PASSING_MAX;
 
 	for (size_t i = 0; i < guard->routes.count; i++)
 		connections +=

@@ -3,8 +3,12 @@
  * key and claim none, and go to the route's upstream as they are. So the whole
  * of an API can be put behind the gateway, not only what must not happen twice.
  *
- * They are not counted in max_in_flight, which is there for work.
+ * They are not counted in max_in_flight, which is there for work. They have a room
+ * of their own, without a queue, and the client has a connection for each place in
+ * it beside those of max_in_flight: so however many are asked for, and however long
+ * they hang, no guarded request ever waits for a connection that one of them has.
  */
+#include <assert.h>
 #include <stdlib.h>
 
 #include "paynotify/limits.h"
@@ -13,6 +17,7 @@
 #include "flight.h"
 
 enum { URL_BYTES_MAX = 16 << 10 };
+static_assert(PN_PASSING_MAX == 256, "a detail below says so");
 
 struct pass {
 	struct pn_guard_job *job;
@@ -42,6 +47,7 @@ passed(struct pn_client_request *request)
 {
 	struct pass *pass = request->payload;
 	struct pn_guard_job *job = pass->job;
+	struct pn_guard *guard = job->guard;
 	struct pn_buf headers = pn_buf_init(2 * PN_HEADER_BYTES_MAX);
 
 	job->problem = problems[pn_guard_end(request)];
@@ -56,6 +62,11 @@ passed(struct pn_client_request *request)
 	}
 	pn_buf_done(&headers);
 	pass_free(pass);
+	/* Before it is told: whoever has its answer finds its place free. */
+	pn_guard_lock(guard);
+	assert(guard->passing > 0);
+	guard->passing--;
+	pn_guard_unlock(guard);
 	pn_job_answer(job);
 }
 
@@ -101,19 +112,28 @@ void
 pn_guard_pass(struct pn_guard *guard, struct pn_guard_job *job)
 {
 	struct pass *pass = pass_new(job);
-	bool stopping;
+	enum pn_problem problem = PN_PROBLEM_NONE;
 
 	if (pass == NULL) {
 		pn_job_answer_problem(job, PN_PROBLEM_MEMORY);
 		return;
 	}
 	pn_guard_lock(guard);
-	stopping = guard->stopping;
-	if (!stopping)
+	assert(guard->passing <= PN_PASSING_MAX);
+	if (guard->stopping)
+		problem = PN_PROBLEM_STOPPING;
+	else if (guard->passing == PN_PASSING_MAX)
+		problem = PN_PROBLEM_NO_ROOM;
+	if (problem == PN_PROBLEM_NONE) {
+		guard->passing++;
 		pn_client_send(guard->client, &pass->request);
+	}
 	pn_guard_unlock(guard);
-	if (!stopping)
+	if (problem == PN_PROBLEM_NONE)
 		return;
 	pass_free(pass);
-	pn_job_answer_problem(job, PN_PROBLEM_STOPPING);
+	if (problem == PN_PROBLEM_NO_ROOM)
+		job->detail = "It is one of those that pass through without a "
+			      "key: of these the gateway has 256 at a time.";
+	pn_job_answer_problem(job, problem);
 }

@@ -362,6 +362,32 @@ class Connections(Case):
         self.made(self.ask(key, "full"))
         self.assertEqual(self.attempts(key), [1])
 
+    def test_gateway__what_passes_through_has_a_room_of_its_own(self):
+        """However many reads hang, work finds a connection; a read too many
+        is told so at once, and finds a place when one of them has ended."""
+        holding = self.headers(None, do={"hold": True})
+
+        def held():
+            return [r for r in self.upstream.requests
+                    if r.method == "GET" and r.plan().get("hold")]
+
+        clients = [self.daemon.connect() for _ in range(256)]
+        self.clients.extend(clients)
+        for client in clients:
+            client.send("GET", "/v1/two", holding)
+        self.upstream.wait_for(lambda: len(held()) == 256, "256 reads")
+        with self.daemon.connect() as c:
+            said = self.problem(c.ask("GET", "/v1/charges"), "no-room", 503,
+                                again=True)
+            self.assertIn("without a key", said["detail"])
+        self.assertEqual(len(held()), 256)
+        self.made(self.ask(self.key(), "full"))
+        held()[0].release()
+        eventually(lambda: self.daemon.results("passed")["passed"] > 0,
+                   "a read has ended")
+        with self.daemon.connect() as c:
+            self.made(c.ask("GET", "/v1/charges"))
+
     def test_gateway__a_client_that_goes_while_it_queues_costs_nothing(self):
         """Its request was not sent yet; whether it still is, its key is not
         left behind."""
