@@ -100,10 +100,6 @@ static const char *const after_expiry_words[] = {
 	NULL,
 };
 
-/* What a client cannot read the body without, or goes on with. */
-static const char *const keep_headers[] = { "Content-Type", "Content-Language",
-	"Content-Encoding", "Location", "ETag", "Link", NULL };
-
 /* clang-format off */
 
 /* What every account has, whoever its provider is. */
@@ -380,7 +376,7 @@ static const struct conf_option options[] = {
 	  " unknown" },
 	{ "guard NAME", "keep_header", CONF_HEADER, CONF_REPEATABLE,
 	  ROUTE(keep_header),
-	  1, PN_CONF_REPEAT_MAX, keep_headers, NULL,
+	  1, PN_CONF_REPEAT_MAX, NULL, NULL,
 	  "a header of the answer that replays have too; one that is given"
 	  " replaces all defaults" },
 	{ "guard NAME", "keep_status", CONF_STATUS, CONF_REPEATABLE,

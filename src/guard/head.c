@@ -363,19 +363,20 @@ goes_to_client(struct pn_str name)
 	       !name_is_one_of(name, never, PN_COUNT(never));
 }
 
-/* [guard] keep_header; what a client cannot read the body without, or goes on
- * with, when the configuration has none. */
+/* [guard] keep_header; all but what was for the first client alone when the
+ * configuration has none. */
 static bool
 is_kept(const struct pn_guard_route *route, const struct pn_header *line)
 {
-	static const char *const usual[] = { "content-type", "content-language",
-		"content-encoding", "location", "etag", "link" };
+	static const char *const personal[] = { "set-cookie", "set-cookie2",
+		"www-authenticate", "authentication-info" };
 	const struct pn_conf_strings *names = &route->conf->keep_header;
 
 	if (!is_ascii(line->value))
 		return false;
 	if (names->count == 0)
-		return name_is_one_of(line->name, usual, PN_COUNT(usual));
+		return !name_is_one_of(
+		    line->name, personal, PN_COUNT(personal));
 	for (size_t i = 0; i < names->count; i++)
 		if (pn_str_equal_fold(
 			line->name, pn_str_from(names->values[i])))
