@@ -6,6 +6,11 @@
  * A value that begins with a quote is never taken for a bare one: a client that
  * lost the second half of its key would share it with all that lost theirs.
  *
+ * A key goes to the upstream bare, so what would not come out of a header there as
+ * the key that it is here is refused: "k " with its blank is k for who reads it, and
+ * a quote in front makes a string of it again. Two keys that the upstream, and the
+ * provider behind it, take for one are two charges under one key.
+ *
  * A request is hashed by what its sender means: where it goes beside the route,
  * and the body; JSON in its canonical form, because libraries write members in
  * another order after an upgrade, or on each run. Bytes that are called JSON
@@ -158,9 +163,11 @@ unquote(struct pn_str value, struct pn_arena *arena, struct pn_str *ret_key)
 		return PN_PROBLEM_KEY_MALFORMED;
 	if (len > KEY_BYTES_MAX)
 		return PN_PROBLEM_KEY_TOO_LONG;
-	/* Of blanks alone nothing would be left on the way to the upstream. */
-	if (pn_str_trim((struct pn_str){ key, len }).len == 0)
+	text = pn_str_trim((struct pn_str){ key, len });
+	if (text.len == 0)
 		return PN_PROBLEM_KEY_EMPTY;
+	if (text.len < len || peek(text) == '"')
+		return PN_PROBLEM_KEY_MALFORMED;
 	*ret_key = pn_arena_copy(arena, (struct pn_str){ key, len });
 	return ret_key->data == NULL ? PN_PROBLEM_MEMORY : PN_PROBLEM_NONE;
 }

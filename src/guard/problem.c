@@ -106,7 +106,8 @@ static const struct row rows[PN_PROBLEM_COUNT] = {
 	    "Idempotency-Key is malformed",
 	    "A key is printable ASCII. One that begins with a quote must "
 	    "be a whole string of RFC 8941, with only quotes and "
-	    "backslashes escaped. Nothing was done. Mend the key and send "
+	    "backslashes escaped, and no quote at its beginning nor a "
+	    "blank at either end. Nothing was done. Mend the key and send "
 	    "the request again."),
 	ROW(TENANT_MISSING, "tenant-missing", 400, PLAIN,
 	    "The tenant is missing",

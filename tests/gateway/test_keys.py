@@ -67,6 +67,16 @@ class Keys(Case):
             with self.subTest(value=value):
                 self.refused([("Idempotency-Key", value)], "key-malformed")
 
+    def test_gateway__a_key_that_the_upstream_reads_as_another_is_400(self):
+        """It is sent bare: blanks at its ends are lost there, and quotes are
+        taken for those of a string. Then two keys are one at the provider."""
+        key = self.key()
+        for value in (f'"{key} "', f'" {key}"', f'"\\"{key}\\""'):
+            with self.subTest(value=value):
+                self.refused([("Idempotency-Key", value)], "key-malformed")
+        self.made(self.ask(key))
+        self.assertEqual(self.attempts(key), [1])
+
     def test_gateway__bare_and_quoted_keys_are_one(self):
         """A client that changes its library repeats under the other form."""
         key = self.key()

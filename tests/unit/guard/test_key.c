@@ -105,6 +105,11 @@ test_key__refuses_what_is_none(void **state)
 		{ PN_STR("\"abc\";a=\"b"), PN_PROBLEM_KEY_MALFORMED },
 		{ PN_STR("\"abc\";a \"b\""), PN_PROBLEM_KEY_MALFORMED },
 		{ PN_STR("\"a\tb\""), PN_PROBLEM_KEY_MALFORMED },
+		{ PN_STR("\"abc \""), PN_PROBLEM_KEY_MALFORMED },
+		{ PN_STR("\" abc\""), PN_PROBLEM_KEY_MALFORMED },
+		{ PN_STR("\" \\\"\""), PN_PROBLEM_KEY_MALFORMED },
+		{ PN_STR("\"\\\"abc\\\"\""), PN_PROBLEM_KEY_MALFORMED },
+		{ PN_STR("\"\\\"\""), PN_PROBLEM_KEY_MALFORMED },
 		{ PN_STR("\"\xc3\xa9\""), PN_PROBLEM_KEY_MALFORMED },
 		{ PN_STR("\xc3\xa9"), PN_PROBLEM_KEY_MALFORMED },
 		{ PN_STR("a\tb"), PN_PROBLEM_KEY_MALFORMED },
@@ -143,7 +148,7 @@ test_key__length_is_after_unquoting(void **state)
 	    key_of(*state, (struct pn_str){ text, KEY_MAX + 3 }, &key),
 	    PN_PROBLEM_KEY_TOO_LONG);
 	for (size_t i = 0; i <= KEY_MAX; i++)
-		memcpy(text + 1 + 2 * i, "\\\"", 2);
+		memcpy(text + 1 + 2 * i, "\\\\", 2);
 	text[1 + 2 * KEY_MAX] = '"';
 	assert_int_equal(
 	    key_of(*state, (struct pn_str){ text, 2 * KEY_MAX + 2 }, &key), 0);
