@@ -80,8 +80,8 @@ const struct pn_sample_oddity pn_wechat_sample_oddities[] = {
 	{ "wrong-key", "the signature of another key: 401" },
 	{ "no-sign", "no signature: 400" },
 	{ "other-mchid", "another merchant number: 403" },
-	{ "other-appid", "another appid: 403 if the account has any, else "
-			 "200" },
+	{ "other-appid", "another appid, of a payment or with dialect v2: 403 "
+			 "if the account has any, else 200" },
 	{ "undecryptable", "encrypted with another key: 500" },
 	{ "partner", "nothing wrong, a service provider's, with sub_mchid: "
 		     "200" },
@@ -253,6 +253,10 @@ oddity_fits(const struct pn_wechat_sample_job *job)
 	if (pn_wechat_sample_is(job, "bad-amount") ||
 	    pn_wechat_sample_is(job, "negative-amount"))
 		return job->kind != PN_WECHAT_SAMPLE_OTHER;
+	/* In APIv3 only payments name an appid. */
+	if (pn_wechat_sample_is(job, "other-appid"))
+		return job->v2 ||
+		       (!is_refund && job->kind != PN_WECHAT_SAMPLE_OTHER);
 	/* In APIv2 a refund is encrypted and all else is signed. */
 	if (job->v2 && pn_wechat_sample_is(job, "undecryptable"))
 		return is_refund;
@@ -265,20 +269,26 @@ oddity_fits(const struct pn_wechat_sample_job *job)
 static int
 oddity_check(const struct pn_wechat_sample_job *job)
 {
-	bool known = job->oddity.len == 0;
+	unsigned dialects = 0;
 
+	if (job->oddity.len == 0)
+		return 0;
 	for (size_t i = 0; i < PN_COUNT(oddities); i++)
 		if (pn_str_is(job->oddity, oddities[i].name))
-			known = (oddities[i].dialects &
-				    (job->v2 ? IN_V2 : IN_V3)) != 0;
-	if (known && oddity_fits(job))
+			dialects = oddities[i].dialects;
+	if ((dialects & (job->v2 ? IN_V2 : IN_V3)) != 0 && oddity_fits(job))
 		return 0;
+	if (dialects != 0)
+		return pn_error_set(job->error, 1,
+		    "the oddity \"" PN_STR_FMT "\" cannot be made of this "
+		    "event in dialect %s: try payment.succeeded, or the other "
+		    "dialect",
+		    PN_STR_ARG(job->oddity), job->v2 ? "v2" : "v3");
 	return pn_error_set(job->error, 1,
-	    "no oddity \"" PN_STR_FMT "\" of this event in this dialect: there "
-	    "are bad-amount, negative-amount, tampered, wrong-key, no-sign, "
-	    "other-mchid, other-appid, undecryptable, partner, and with "
-	    "dialect v3 combined, stale, probe, no-headers, old-cert, "
-	    "unknown-serial",
+	    "no oddity \"" PN_STR_FMT "\": there are bad-amount, "
+	    "negative-amount, tampered, wrong-key, no-sign, other-mchid, "
+	    "other-appid, undecryptable, partner, and with dialect v3 "
+	    "combined, stale, probe, no-headers, old-cert, unknown-serial",
 	    PN_STR_ARG(job->oddity));
 }
 
@@ -311,7 +321,8 @@ ids_make(struct pn_wechat_sample_job *job)
 	job->mchid = account->mchid;
 	if (pn_wechat_sample_is(job, "other-mchid"))
 		job->mchid = PN_STR("1999999999");
-	job->appid = PN_STR("wx0000000000000000");
+	/* Of none that there is, be it that of the sample configuration. */
+	job->appid = PN_STR("wxffffffffffffffff");
 	if (account->options->appid.count > 0 &&
 	    !pn_wechat_sample_is(job, "other-appid"))
 		job->appid = pn_str_from(account->options->appid.values[0]);

@@ -9,7 +9,9 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include <cmocka.h>
 
@@ -179,6 +181,26 @@ test_wechat_sample__each_oddity_gets_its_verdict(void **state)
 			    pn_str_from(o->name), oddity_rows[i].oddity);
 		assert_true(tried);
 	}
+}
+
+/* Fails if the other appid were the one of the sample configuration. */
+static void
+test_wechat_sample__another_appid_is_nobodys(void **state)
+{
+	struct wechat_fixture *fixture = *state;
+	struct pn_sample sample = wechat_fixture_sample_of("payment.succeeded");
+	struct pn_request request;
+	struct pn_notification n;
+	char usual[sizeof(fixture->appid_text)];
+
+	memcpy(usual, fixture->appid_text, sizeof(usual));
+	(void)snprintf(fixture->appid_text, sizeof(fixture->appid_text), "%s",
+	    "wx0000000000000000");
+	sample.oddity = "other-appid";
+	request = wechat_fixture_sample(fixture, &sample);
+	n = wechat_fixture_verify(fixture, &request);
+	memcpy(fixture->appid_text, usual, sizeof(usual));
+	assert_int_equal(n.verdict, PN_VERDICT_WRONG_ACCOUNT);
 }
 
 /* Fails if a bad amount were not a conflict: same key, other fingerprint. */
@@ -395,6 +417,7 @@ test_wechat_sample__unknown_ones_say_what_there_is(void **state)
 		{ "bad-amount", "wechat.x.y", "v3", 0, false },
 		{ "undecryptable", "payment.succeeded", "v2", 0, false },
 		{ "no-sign", "refund.succeeded", "v2", 0, false },
+		{ "other-appid", "refund.succeeded", "v3", 0, false },
 	};
 	struct wechat_fixture *fixture = *state;
 
@@ -409,7 +432,12 @@ test_wechat_sample__unknown_ones_say_what_there_is(void **state)
 		assert_int_equal(fixture->provider->sample(fixture->account,
 				     &sample, fixture->arena, &request, &error),
 		    1);
-		assert_non_null(strstr(error.text, "there are"));
+		/* An oddity that there is must not be told as one that is not. */
+		assert_non_null(strstr(
+		    error.text, rows[i].oddity == NULL ||
+					strcmp(rows[i].oddity, "sideways") == 0
+				    ? "there are"
+				    : "cannot be made of this event"));
 	}
 }
 
@@ -456,6 +484,7 @@ main(void)
 		TEST(test_wechat_sample__v2_has_the_same_events),
 		TEST(test_wechat_sample__partner_has_one_fingerprint),
 		TEST(test_wechat_sample__each_oddity_gets_its_verdict),
+		TEST(test_wechat_sample__another_appid_is_nobodys),
 		TEST(test_wechat_sample__bad_amount_conflicts_with_the_usual),
 		TEST(test_wechat_sample__combined_shares_the_amount),
 		TEST(test_wechat_sample__attempts_keep_the_envelope),
