@@ -72,6 +72,9 @@ struct pn_submission {
 	pn_store_release_fn release;
 	void *payload_pointer; /* given to both */
 
+	/* From the store, with CONFLICT: the first event that was one. */
+	size_t conflicting_event;
+
 	/* The store's own. */
 	struct pn_submission *next;
 	int64_t deadline_us; /* monotonic */

@@ -130,6 +130,11 @@ pn_report_conflict(struct pn_ingest_job *job)
 	struct subject subject;
 
 	subject_of(job, &subject);
+	/* Of several events the others may be as they should be. */
+	if (job->notification.event_count > 0)
+		subject.about.key =
+		    job->notification.events[job->submission.conflicting_event]
+			.key;
 	pn_log_always(PN_LOG_WARNING, &subject.about,
 	    "known key with other content: quarantined");
 }

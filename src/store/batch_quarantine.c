@@ -207,6 +207,9 @@ pn_batch_run_conflicts(struct pn_batch *batch, struct pn_conn *conn,
 			.event = event,
 			.is_first = !seen[member],
 		    });
+		if (!seen[member])
+			batch->members[member]->conflicting_event =
+			    batch->elements[i].event;
 		seen[member] = true;
 	}
 	return run(batch, conn, ret_taken, ret_error);

@@ -198,6 +198,26 @@ test_store__takes_a_notification_that_repeats_itself(void **state)
 	    1);
 }
 
+/* If it failed: an operator would be sent to the order that is in order. */
+static void
+test_store__tells_which_event_was_the_conflict(void **state)
+{
+	struct store_fixture *f = *state;
+	struct note note;
+
+	for (int i = 0; i < 2; i++) {
+		note_init(&note, "a", 100);
+		note_add_refund(&note, "a", "r");
+		note.events[1].order_amount.minor += i;
+		pn_event_seal(&note.events[1]);
+		note_submit(f->store, &note);
+		assert_int_equal(note_wait(&note),
+		    i == 0 ? PN_STORE_RECORDED : PN_STORE_CONFLICT);
+		note_done(&note);
+		assert_int_equal(note.submission.conflicting_event, i);
+	}
+}
+
 /* If it failed: an application would see a refund before its payment. */
 static void
 test_store__records_events_in_order_of_arrival(void **state)
@@ -252,6 +272,7 @@ main(void)
 		TEST(test_store__archives_only_expired_completed_keys),
 		TEST(test_store__records_all_events_of_a_notification),
 		TEST(test_store__takes_a_notification_that_repeats_itself),
+		TEST(test_store__tells_which_event_was_the_conflict),
 		TEST(test_store__records_events_in_order_of_arrival),
 		TEST(test_store__keeps_tenants_apart),
 	};
