@@ -107,12 +107,16 @@ settle_all(struct pn_writer *writer, enum pn_fate fate)
 	pn_settle(writer, writer->batch.members, writer->batch.count, fates);
 }
 
+/* Committed, and not a row of it: nothing is taken without a standby. */
 static void
-log_no_standby(void)
+note_no_standby(struct pn_writer *writer)
 {
-	pn_log_every(LOG_INTERVAL_US, PN_LOG_ERR, NULL,
+	(void)pn_error_set(&writer->fault, 0,
 	    "nothing is recorded: require_sync is set, but "
 	    "synchronous_standby_names is empty");
+	pn_store_note_refused(writer->store, &writer->fault);
+	pn_log_every(
+	    LOG_INTERVAL_US, PN_LOG_ERR, NULL, "%s", writer->fault.text);
 }
 
 /* quarantined: somebody has to look at it, so it is never held back. */
@@ -224,7 +228,7 @@ quarantine_conflicts(struct pn_writer *writer, enum pn_fate *fates)
 		return r;
 	}
 	if (r == 0 && !taken)
-		log_no_standby();
+		note_no_standby(writer);
 	for (size_t i = 0; i < batch->count; i++) {
 		if (!chosen[i])
 			continue;
@@ -259,10 +263,7 @@ judge(struct pn_submission *s, enum pn_element_verdict verdict,
 		pn_metric_add(PN_METRIC_AGAIN, 1);
 		*fate = PN_FATE_BACK;
 		return;
-	case PN_ELEMENT_UNKNOWN:
-		log_no_standby();
-		s->verdict = PN_STORE_UNAVAILABLE;
-		return;
+	case PN_ELEMENT_UNKNOWN: s->verdict = PN_STORE_UNAVAILABLE; return;
 	}
 }
 
@@ -319,8 +320,6 @@ settle_quarantined(struct pn_writer *writer, bool taken)
 
 	if (taken)
 		pn_metric_add(PN_METRIC_QUARANTINED, (int64_t)batch->count);
-	else
-		log_no_standby();
 	for (size_t i = 0; i < batch->count; i++)
 		batch->members[i]->verdict =
 		    taken ? PN_STORE_QUARANTINED : PN_STORE_UNAVAILABLE;
@@ -417,7 +416,11 @@ run(struct pn_writer *writer)
 	if (pn_log_is_on(PN_LOG_DEBUG, PN_LOG_CATEGORY))
 		log_batch(batch, began_us);
 	writer->backoff.failures = 0;
-	pn_store_note_committed(writer->store);
+	if (batch->quarantine ? taken
+			      : batch->verdicts[0] != PN_ELEMENT_UNKNOWN)
+		pn_store_note_committed(writer->store);
+	else
+		note_no_standby(writer);
 	if (!batch->quarantine)
 		return settle_ingested(writer);
 	settle_quarantined(writer, taken);

@@ -166,6 +166,7 @@ test_store__refuses_without_a_standby_where_one_is_required(void **state)
 	struct pn_error error;
 	struct pn_store *store;
 	struct note note;
+	char text[256];
 
 	assert_int_equal(pn_store_open(&options, &store, &error), 0);
 	assert_int_equal(put(store, "a", 100), PN_STORE_UNAVAILABLE);
@@ -173,6 +174,10 @@ test_store__refuses_without_a_standby_where_one_is_required(void **state)
 	note_submit(store, &note);
 	assert_int_equal(note_wait(&note), PN_STORE_UNAVAILABLE);
 	note_done(&note);
+	/* A load balancer would go on sending. */
+	assert_int_equal(
+	    pn_store_health(store, text, sizeof(text)), PN_STORE_FAILING);
+	assert_non_null(strstr(text, "synchronous_standby_names is empty"));
 	pn_store_close(store, PN_SECOND_US);
 	assert_int_equal(
 	    db(f->db, "SELECT count(*) FROM paynotify.receipts"), 0);
