@@ -194,17 +194,22 @@ write_out(const struct log_line *line)
 	}
 }
 
-/* message: masked, in a buffer of LOG_TEXT_BYTES_MAX. */
+/* message: masked, in a buffer of LOG_TEXT_BYTES_MAX. A line that is written only
+ * to tell them must not look as if it had just happened: ago_us, else 0. */
 static void
-add_held(struct pn_str *message, char *text, unsigned held)
+add_held(struct pn_str *message, char *text, unsigned held, int64_t ago_us)
 {
+	char ago[48] = "";
 	int len;
 
 	if (held == 0)
 		return;
 	assert(message->data == text && message->len < LOG_TEXT_BYTES_MAX);
+	if (ago_us >= PN_SECOND_US)
+		(void)snprintf(ago, sizeof(ago), ", the last %lld s ago",
+		    (long long)(ago_us / PN_SECOND_US));
 	len = snprintf(text + message->len, LOG_TEXT_BYTES_MAX - message->len,
-	    " (%u like it held back)", held);
+	    " (%u like it held back%s)", held, ago);
 	if (len > 0)
 		message->len = strnlen(text, LOG_TEXT_BYTES_MAX);
 }
@@ -228,7 +233,7 @@ static void PN_PRINTF(4, 0) admitted(struct log_line *line, uint64_t id,
 	if (line->category == PN_LOG_IN_GUARD && line->about.key.len > 0)
 		line->about.key = log_mask(line->about.key, key);
 	log_flood_written(id, line);
-	add_held(&line->message, masked, held);
+	add_held(&line->message, masked, held, 0);
 	write_out(line);
 }
 
@@ -282,7 +287,8 @@ pn_log_tell_held(bool all)
 		assert(line.message.len < sizeof(text));
 		memcpy(text, line.message.data, line.message.len);
 		line.message.data = text;
-		add_held(&line.message, text, held);
+		add_held(&line.message, text, held,
+		    pn_clock_monotonic_us() - line.time_us);
 		line.time_us = pn_clock_realtime_us();
 		write_out(&line);
 	}

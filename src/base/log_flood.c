@@ -233,6 +233,7 @@ tell(struct bucket *bucket, int64_t now_us, struct log_line *ret_line,
 			.subject = or_null(ret_texts->subject),
 		},
 		.message = pn_str_from(ret_texts->message),
+		.time_us = bucket->held_us,
 	};
 	bucket->held = 0;
 	if (bucket->full_us < now_us)

@@ -52,8 +52,9 @@ bool log_flood_admits(uint64_t id, const struct log_line *line,
     int64_t interval_us, int64_t now_us, unsigned *ret_held);
 /* What was written, for log_flood_next(). */
 void log_flood_written(uint64_t id, const struct log_line *line);
-/* The next flood that has to be told, in *ret_line (its texts in ret_texts).
- * False: there is none. *at: 0 at first. */
+/* The next flood that has to be told, in *ret_line (its texts in ret_texts; its
+ * time_us is when the last was held back, monotonic). False: there is none. *at:
+ * 0 at first. */
 struct log_flood_texts {
 	char provider[PN_TENANT_BYTES_MAX + 1];
 	char tenant[PN_TENANT_BYTES_MAX + 1];

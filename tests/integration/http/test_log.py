@@ -167,7 +167,7 @@ class Flood(Case):
         def told():
             log = self.daemon.log()
             lines = len(re.findall(r"refused as bad_signature", log))
-            held = map(int, re.findall(r"\((\d+) like it held back\)", log))
+            held = map(int, re.findall(r"\((\d+) like it held back", log))
             return lines, sum(held)
         # The last line of a flood that has ended repeats one that was counted.
         eventually(lambda: sum(told()) in (300, 301), "all are told")

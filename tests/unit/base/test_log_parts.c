@@ -279,6 +279,8 @@ static const struct log_line last_line = {
 	.message = PN_STR("last"),
 };
 
+static int64_t held_us; /* of what was told: when the last was held back */
+
 static bool
 told(bool all, int64_t now_us, unsigned *ret_held)
 {
@@ -292,6 +294,7 @@ told(bool all, int64_t now_us, unsigned *ret_held)
 		assert_null(line.about.provider);
 		assert_int_equal(line.level, PN_LOG_WARNING);
 		assert_true(pn_str_is(line.message, "last"));
+		held_us = line.time_us;
 	}
 	return found;
 }
@@ -320,6 +323,7 @@ test_flood__ten_then_one_a_second(void **state)
 	now_us += 2 * PN_SECOND_US;
 	assert_true(told(false, now_us, &held));
 	assert_int_equal(held, 1);
+	assert_int_equal(held_us, now_us - 4 * PN_SECOND_US);
 	assert_false(told(true, now_us, &held));
 	/* After a while it is as if there had been none. */
 	now_us += 60 * PN_SECOND_US;
