@@ -548,9 +548,10 @@ BEGIN
 			max_events USING ERRCODE = '22023';
 	END IF;
 	max_events := least(max_events, 1000);
-	IF lease IS NULL OR lease <= interval '0' THEN
-		RAISE EXCEPTION 'a lease must be longer than 0, not %', lease
-		USING ERRCODE = '22023';
+	IF (lease > interval '0' AND lease <= interval '400 days')
+		IS NOT TRUE THEN
+		RAISE EXCEPTION 'a lease must be longer than 0 and at most 400 '
+			'days, not %', lease USING ERRCODE = '22023';
 	END IF;
 	SELECT * INTO me FROM paynotify.consumers c WHERE c.name = consumer;
 	IF NOT FOUND THEN

@@ -339,6 +339,11 @@ BEGIN
 	IF tokens IS NULL OR cardinality(tokens) = 0 THEN
 		RETURN; -- array_agg() of no rows
 	END IF;
+	-- "infinity" is no time that lists could show.
+	IF retry_after > interval '400 days' THEN
+		RAISE EXCEPTION 'retry_after is at most 400 days, not %',
+			retry_after USING ERRCODE = '22023';
+	END IF;
 	SELECT array_agg(l.seq ORDER BY l.seq) FILTER (WHERE l.known),
 		array_agg(l.token ORDER BY l.token) FILTER (WHERE NOT l.known)
 	INTO lost, unknown
@@ -348,7 +353,8 @@ BEGIN
 		FROM paynotify.settle(tokens,
 			array_fill(outcome, ARRAY[cardinality(tokens)]),
 			array_fill(retry_after, ARRAY[cardinality(tokens)]),
-			array_fill(reason, ARRAY[cardinality(tokens)]))
+			array_fill(left(reason, 1000),
+				ARRAY[cardinality(tokens)]))
 			s (token)) l;
 	IF lost IS NOT NULL OR unknown IS NOT NULL THEN
 		RAISE EXCEPTION 'the lease of % was lost', concat_ws(', ',

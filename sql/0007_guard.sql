@@ -88,14 +88,34 @@ BEGIN
 END
 $$;
 
+-- Whether a lease may be so long. Ends are as in the daemon's configuration: a
+-- time that no calendar has would be everybody's who lists keys.
+CREATE FUNCTION paynotify.guard_is_lease(lease interval) RETURNS boolean
+LANGUAGE sql IMMUTABLE
+AS $$
+SELECT lease > interval '0' AND lease <= interval '1 hour'
+$$;
+
+-- Whether an answer can be replayed: a final status (1xx is none), and no more
+-- than the daemon reads and sends. NULL headers and body are fine.
+CREATE FUNCTION paynotify.guard_is_answer(status integer, headers text,
+	body bytea) RETURNS boolean
+LANGUAGE sql IMMUTABLE
+AS $$
+SELECT status BETWEEN 200 AND 599
+	AND coalesce(octet_length(headers), 0) <= 16384
+	AND coalesce(octet_length(body), 0) <= 8388608
+$$;
+
 -- Whether a claim asks for what there is.
 CREATE FUNCTION paynotify.guard_is_claim(request_hash bytea, lease interval,
 	ttl interval, unknown text, after_expiry text, attempts_max integer,
 	claim_token uuid) RETURNS boolean
 LANGUAGE sql IMMUTABLE
 AS $$
-SELECT octet_length(request_hash) = 32 AND lease > interval '0'
-	AND ttl > interval '0' AND unknown IN ('retry', 'hold')
+SELECT octet_length(request_hash) = 32 AND paynotify.guard_is_lease(lease)
+	AND ttl > interval '0' AND ttl <= interval '400 days'
+	AND unknown IN ('retry', 'hold')
 	AND after_expiry IN ('new', 'refuse') AND attempts_max >= 1
 	AND claim_token IS NOT NULL
 $$;
@@ -154,9 +174,10 @@ BEGIN
 		unknown, after_expiry, attempts_max, claim_token) IS NOT TRUE
 	THEN
 		RAISE EXCEPTION 'request_hash must have 32 bytes, lease, ttl '
-			'and attempts_max be greater than 0, unknown "retry" '
-			'or "hold", after_expiry "new" or "refuse", '
-			'claim_token not NULL' USING ERRCODE = '22023';
+			'and attempts_max be greater than 0, lease at most 1 '
+			'hour, ttl at most 400 days, unknown "retry" or '
+			'"hold", after_expiry "new" or "refuse", claim_token '
+			'not NULL' USING ERRCODE = '22023';
 	END IF;
 	FOR look IN 1..2 LOOP
 		-- First without any lock: what is settled is only read, so that
@@ -328,10 +349,16 @@ SET enable_seqscan = off
 AS $$
 #variable_conflict use_column
 BEGIN
-	IF (guard_complete.response_status BETWEEN 100 AND 599) IS NOT TRUE
+	IF (guard_complete.response_status BETWEEN 200 AND 599) IS NOT TRUE
 	THEN
-		RAISE EXCEPTION 'response_status must be an HTTP status, not %',
+		RAISE EXCEPTION 'response_status must be the HTTP status of an '
+			'answer, 200 to 599, not %',
 			guard_complete.response_status USING ERRCODE = '22023';
+	ELSIF NOT paynotify.guard_is_answer(guard_complete.response_status,
+		guard_complete.response_headers, guard_complete.response_body)
+	THEN
+		RAISE EXCEPTION 'response_headers has at most 16 kB, '
+			'response_body at most 8 MB' USING ERRCODE = '22023';
 	END IF;
 	UPDATE paynotify.idempotency_keys i
 	SET state = 'COMPLETED', completed_at = clock_timestamp(),
@@ -357,9 +384,9 @@ SET enable_seqscan = off
 AS $$
 #variable_conflict use_column
 BEGIN
-	IF (lease > interval '0') IS NOT TRUE THEN
-		RAISE EXCEPTION 'lease must be greater than 0'
-		USING ERRCODE = '22023';
+	IF paynotify.guard_is_lease(lease) IS NOT TRUE THEN
+		RAISE EXCEPTION 'lease must be greater than 0 and at most 1 '
+			'hour' USING ERRCODE = '22023';
 	END IF;
 	UPDATE paynotify.idempotency_keys i
 	SET lease_expires_at = clock_timestamp() + lease
@@ -405,7 +432,7 @@ BEGIN
 	SET state = CASE outcome WHEN 'hold' THEN 'FAILED'
 			ELSE 'PROCESSING' END::paynotify.key_state,
 		lease_token = NULL, lease_expires_at = NULL,
-		reason = coalesce(guard_release.reason, outcome)
+		reason = left(coalesce(guard_release.reason, outcome), 1000)
 	WHERE i.tenant = guard_release.tenant AND i.request_path = route
 		AND i.key = guard_release.key AND i.state = 'PROCESSING'
 		AND i.lease_token = token

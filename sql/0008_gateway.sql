@@ -162,13 +162,13 @@ BEGIN
 	IF EXISTS (SELECT FROM unnest(acts, statuses, leases)
 			u (act, status, lease)
 		WHERE CASE u.act WHEN 'complete'
-				THEN u.status BETWEEN 100 AND 599
-			WHEN 'renew' THEN u.lease > interval '0'
+				THEN u.status BETWEEN 200 AND 599
+			WHEN 'renew' THEN paynotify.guard_is_lease(u.lease)
 			ELSE u.act IN ('free', 'again', 'aside', 'doubt') END
 			IS NOT TRUE) THEN
-		RAISE EXCEPTION 'an act is complete with an HTTP status, free, '
-			'again, aside, doubt, or renew with a lease greater '
-			'than 0'
+		RAISE EXCEPTION 'an act is complete with an HTTP status of 200 '
+			'to 599, free, again, aside, doubt, or renew with a '
+			'lease greater than 0 and at most 1 hour'
 		USING ERRCODE = '22023';
 	END IF;
 	-- Of a key that is there twice one was.
@@ -277,7 +277,7 @@ BEGIN
 	FROM unnest(tenants, routes, keys, tokens, acts, statuses, headers,
 		bodies) u (tenant, route, key, token, act, status, headers,
 			body)
-	WHERE u.act = 'complete' AND u.status BETWEEN 100 AND 599
+	WHERE u.act = 'complete' AND u.status BETWEEN 200 AND 599
 		AND i.tenant = u.tenant AND i.request_path = u.route
 		AND i.key = u.key AND i.state = 'PROCESSING'
 		AND i.lease_token = u.token

@@ -96,7 +96,7 @@ struct pn_claim {
 	enum pn_claim_found found;
 	bool may_be_ours;      /* of UNAVAILABLE: claim under the same token */
 	int attempt;           /* of RUN, REPLAY, BUSY, FAILED */
-	int status;            /* of REPLAY: HTTP */
+	int status;            /* of REPLAY: 200 to 599 */
 	struct pn_str headers; /* of REPLAY: "Name: value LF" lines */
 	struct pn_str body;    /* of REPLAY */
 	int64_t expires_at_us; /* of RUN, REPLAY: end of the key's life */

@@ -34,7 +34,8 @@ int pn_moment_parse_since(
 
 enum { PN_MOMENT_TEXT_BYTES = 40 };
 /* 2026-03-01T02:00:05Z, or with .287 or .287123 when there is a fraction.
- * ret_text gets a NUL. */
+ * ret_text gets a NUL. Any time: before 1970 it is the first one that there is a
+ * text for, past the year 9999 the last. */
 void pn_moment_format_rfc3339(int64_t us, char ret_text[PN_MOMENT_TEXT_BYTES]);
 /* The same three forms as above, for samples. */
 void pn_moment_format_beijing(int64_t us, char ret_text[PN_MOMENT_TEXT_BYTES]);

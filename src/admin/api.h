@@ -33,7 +33,9 @@ int admin_members_check(
 enum {
 	ADMIN_LIMIT_DEFAULT = 100,
 	ADMIN_LIMIT_MAX = 1000,
-	ADMIN_AFTER_BYTES_MAX = 4096,
+	/* Of a key of the guard, as hex: a tenant of 128 bytes, a route and a
+	 * key of 255 characters, 2 line ends, NUL. */
+	ADMIN_AFTER_BYTES_MAX = 2 * (128 + 2 * 4 * 255 + 2 + 1) + 1,
 	ADMIN_PAGE_FULL = 7, /* what a row's function returns to end a list */
 };
 

@@ -12,6 +12,10 @@
  * Every parser gives a time between 1970 and 9999, UTC: what PostgreSQL and
  * the four-digit text form can both hold. A leap second (":60") is refused:
  * neither provider sends one, and int64_t of POSIX time has no place for it.
+ *
+ * A database holds times that have no such text ("infinity", the year 294276),
+ * and who wrote them is not who prints them. So every formatter takes any: what
+ * is outside is told as the nearest end, which is as good as any word for it.
  */
 #include "paynotify/moment.h"
 
@@ -264,13 +268,24 @@ pn_moment_parse_since(struct pn_str text, int64_t now_us, int64_t *ret_us)
 	return 0;
 }
 
+/* The time at an offset east of UTC, brought to where a text can be. */
+static int64_t
+shifted(int64_t us, int64_t offset_us)
+{
+	if (us < 0)
+		us = 0;
+	if (us > MOMENT_MAX - offset_us)
+		us = MOMENT_MAX - offset_us;
+	return us + offset_us;
+}
+
 static struct civil
 civil_at(int64_t us)
 {
 	struct civil c = { 0 };
 	unsigned seconds;
 
-	assert(us >= 0 && us <= MOMENT_MAX + BEIJING_US);
+	assert(us >= 0 && us <= MOMENT_MAX);
 	civil_from_days(us / DAY_US, &c);
 	seconds = (unsigned)(us % DAY_US / PN_SECOND_US);
 	c.hour = seconds / 3600;
@@ -302,19 +317,19 @@ format(int64_t us, char middle, const char *zone,
 void
 pn_moment_format_rfc3339(int64_t us, char ret_text[PN_MOMENT_TEXT_BYTES])
 {
-	format(us, 'T', "Z", ret_text);
+	format(shifted(us, 0), 'T', "Z", ret_text);
 }
 
 void
 pn_moment_format_beijing(int64_t us, char ret_text[PN_MOMENT_TEXT_BYTES])
 {
-	format(us + BEIJING_US, ' ', "", ret_text);
+	format(shifted(us, BEIJING_US), ' ', "", ret_text);
 }
 
 void
 pn_moment_format_compact(int64_t us, char ret_text[PN_MOMENT_TEXT_BYTES])
 {
-	struct civil c = civil_at(us + BEIJING_US);
+	struct civil c = civil_at(shifted(us, BEIJING_US));
 
 	(void)snprintf(ret_text, PN_MOMENT_TEXT_BYTES,
 	    "%04d%02u%02u%02u%02u%02u", (int)c.year, c.month, c.day, c.hour,
@@ -325,5 +340,5 @@ void
 pn_moment_format_rfc3339_beijing(
     int64_t us, char ret_text[PN_MOMENT_TEXT_BYTES])
 {
-	format(us + BEIJING_US, 'T', "+08:00", ret_text);
+	format(shifted(us, BEIJING_US), 'T', "+08:00", ret_text);
 }

@@ -135,6 +135,20 @@ int_of(const PGresult *result, int row, int column)
 	}
 }
 
+/* As since 1970; NULL is 0. What no clock will show ("infinity") is far away, and
+ * can be added to. */
+static int64_t
+moment_of(const PGresult *result, int row, int column)
+{
+	int64_t us = int_of(result, row, column);
+
+	if (PQgetisnull(result, row, column))
+		return 0;
+	if (us < -EPOCH_2000_US)
+		return 0;
+	return us < INT64_MAX / 2 ? us + EPOCH_2000_US : INT64_MAX / 2;
+}
+
 static void
 fill(struct pn_claim *claim, const PGresult *result, int row)
 {
@@ -151,15 +165,20 @@ fill(struct pn_claim *claim, const PGresult *result, int row)
 	claim->status = (int)int_of(result, row, C_STATUS);
 	claim->headers = text_of(result, row, C_HEADERS);
 	claim->body = text_of(result, row, C_BODY);
-	claim->expires_at_us =
-	    int_of(result, row, C_EXPIRES_AT) + EPOCH_2000_US;
+	claim->expires_at_us = moment_of(result, row, C_EXPIRES_AT);
 	claim->retry_after_us = 0;
 	if (PQgetisnull(result, row, C_RETRY_AT) == 0)
-		claim->retry_after_us = int_of(result, row, C_RETRY_AT) -
-					int_of(result, row, C_NOW);
+		claim->retry_after_us = moment_of(result, row, C_RETRY_AT) -
+					moment_of(result, row, C_NOW);
 	if (claim->retry_after_us < 0)
 		claim->retry_after_us = 0;
 	claim->reason = text_of(result, row, C_REASON);
+	/* See guard_is_answer(): no server could send it. */
+	if (claim->found == PN_CLAIM_REPLAY &&
+	    (claim->status < 200 || claim->status > 599)) {
+		claim->found = PN_CLAIM_FAILED;
+		claim->reason = PN_STR("its answer has no HTTP status");
+	}
 }
 
 static int

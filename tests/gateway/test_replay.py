@@ -120,6 +120,34 @@ class Replay(Case):
             self.assertGreater(seconds_left(first), ttl - 60)
             self.assertLess(seconds_left(first), ttl + 60)
 
+    def stored(self, key, column, value):
+        """As an application could have stored it; nobody remembers more."""
+        self.sql(f"UPDATE paynotify.idempotency_keys SET {column} = %s"
+                 " WHERE key = %s", value, key)
+        self.sql("SELECT paynotify.guard_tell(tenant, request_path, key)"
+                 " FROM paynotify.idempotency_keys WHERE key = %s", key)
+
+    def test_gateway__a_time_past_all_calendars_is_told_as_the_last(self):
+        """One such row would end the daemon, and whoever lists the keys."""
+        key = self.key()
+        self.made(self.ask(key))
+        self.stored(key, "expires_at", "20000-01-01")
+        eventually(lambda: self.ask(key).get("Idempotency-Expires")[:4]
+                   == "9999", "the new end is told")
+        code, rows = self.daemon.ctl("keys", "show", key)
+        self.assertEqual((code, rows[0]["expires_at"][:4]), (0, "9999"))
+
+    def test_gateway__an_answer_without_a_status_is_not_replayed(self):
+        """1xx is no answer: to send one would end the daemon."""
+        for status in (102, 600, None):
+            with self.subTest(status=status):
+                key = self.key()
+                self.made(self.ask(key))
+                self.stored(key, "response_status", status)
+                eventually(lambda: self.ask(key).status == 409,
+                           "it is forgotten")
+                self.problem(self.ask(key), "set-aside", 409)
+
     def test_gateway__2xx_3xx_and_4xx_are_kept(self):
         """They are answers: asked again the upstream would do it again, or say
         something else about it."""

@@ -219,6 +219,8 @@ class Claims(GatewayCase):
                     Claim("k", tenant="a\nb"), Claim("k", route="notify/x"),
                     Claim("k", route="a\nb"), Claim("k", lease="0"),
                     Claim("k", ttl="-1 s"), Claim("k", unknown="no"),
+                    Claim("k", lease="61 minutes"),
+                    Claim("k", ttl="10000 years"),
                     Claim("k", after_expiry="no"), Claim("k", attempts_max=0),
                     Claim("k", token=None), Claim(None), Claim("k", None),
                     Claim("k", lease=None), Claim("k", unknown=None)):
@@ -332,8 +334,10 @@ class Settlements(GatewayCase):
         """A row that no other function could deal with."""
         (k,) = self.held("k")
         for act, more in (("no", {}), (None, {}), ("complete", {"status": 99}),
+                          ("complete", {"status": 102}),
                           ("complete", {"status": None}),
                           ("renew", {"lease": "0"}),
+                          ("renew", {"lease": "61 minutes"}),
                           ("renew", {"lease": None})):
             self.refused(BAD, self.settle_many, (k, act, more))
         self.assertEqual(self.settle_many((k, "complete")), [])

@@ -77,11 +77,21 @@ class States(GuardCase):
                      {"lease": None}, {"unknown": None}, {"tenant": None},
                      {"route": None}, {"tenant": ""}):
             self.refused(BAD, self.claim, **more)
+        # Times that no calendar has, for whoever replays or lists it.
+        for more in ({"ttl": "10000 years"}, {"ttl": "401 days"},
+                     {"lease": "10000 years"}, {"lease": "61 minutes"}):
+            self.refused(BAD, self.claim, **more)
         self.refused(BAD, self.sql, "SELECT paynotify.guard_claim('t', 'r',"
                      " 'k', '')")
         token = self.claim().token
-        self.refused(BAD, self.complete, "k", token, status=99)
-        self.refused(BAD, self.call, "renew", "k", token, "0")
+        for status in (99, 102, 199, 600, None):    # no server sends those
+            self.refused(BAD, self.complete, "k", token, status=status)
+        self.refused(BAD, self.complete, "k", token,
+                     body=b"x" * (8 << 20 | 1))
+        self.refused(BAD, self.call, "complete", "k", token, 201,
+                     "a: " + "b" * (16 << 10), b"")
+        for lease in ("0", "61 minutes", "10000 years", None):
+            self.refused(BAD, self.call, "renew", "k", token, lease)
         self.refused(BAD, self.release, "k", token, "done")
 
 
@@ -170,6 +180,11 @@ class Unknown(GuardCase):
         self.assertEqual(self.claim(request="other").outcome, "mismatch")
         got = self.claim(unknown="hold", attempts_max=1)
         self.assertEqual((got.outcome, got.attempt), ("run", 2))
+
+    def test_a_reason_has_an_end(self):
+        """Nobody could list the keys."""
+        self.release("k", self.claim().token, "hold", "\u00e9" * 100_000)
+        self.assertEqual(self.claim().reason, "\u00e9" * 1000)
 
     def test_held_by_its_holder(self):
         """What only an operator can know would run again."""

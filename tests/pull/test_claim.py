@@ -256,7 +256,13 @@ class Claim(Case):
         self.sql("SELECT paynotify.nack(%s)", [self.claim()[seq]])
         self.pass_time(31)
         self.nack(self.claim()[seq], "-1 hour")
+        token = self.claim()[seq]
+        # A list could not show when it comes again, or not all of the reason.
+        self.refused("22023", self.nack, token, "10000 years")
+        self.nack(token, "0", "\u00e9" * 100_000)
         self.assertEqual(list(self.claim()), [seq])
+        self.assertEqual(self.value("SELECT reason FROM paynotify.deliveries"),
+                         "\u00e9" * 1000)
 
     def test_a_lease_that_ended_is_claimed_again_without_a_janitor(self):
         """A worker that died would keep its events where nobody tends."""
@@ -383,7 +389,7 @@ class Claim(Case):
         self.event()
         for most in (0, -1, None):
             self.refused("22023", self.claim, None, "app", most)
-        for lease in ("0", "-1 s", None):
+        for lease in ("0", "-1 s", None, "10000 years"):
             self.refused("22023", self.claim, None, "app", 1, lease)
         error = self.refused(UNKNOWN, self.claim, None, "nobody")
         self.assertIn("register_consumer('nobody')", str(error))

@@ -107,10 +107,10 @@ def insert_events(tenant, count, out_trade_no="NULL"):
          f" generate_series(1, {count})")
 
 
-def insert_keys(tenant, route, count):
+def insert_keys(tenant, route, count, prefix="k"):
     psql("INSERT INTO paynotify.idempotency_keys (tenant, request_path, key,"
          " request_hash, state, reason, created_at, expires_at) SELECT"
-         f" '{tenant}', '{route}', 'k' || i, '', 'FAILED', 'held',"
+         f" '{tenant}', '{route}', '{prefix}' || i, '', 'FAILED', 'held',"
          f" now(), now() + interval '1 day' FROM generate_series(1, {count}) i")
 
 

@@ -172,10 +172,12 @@ class Pages(AdminCase):
         for tenant, route, count in (("p1", "POST /a", 12), ("p1", "POST /b/*", 1),
                                      ("p2", "POST /a", 9), ("p3", "PUT /a", 5)):
             insert_keys(tenant, route, count)
+        # The longest that there may be.
+        insert_keys("p4" + "t" * 126, "\U0001d11e" * 255, 3, "\U0001d11e" * 253)
         whole = [k for k in self.items("/api/v1/keys", limit=1000)[0]
                  if k["tenant"].startswith("p")]
         names = [(k["tenant"], k["route"], k["key"]) for k in whole]
-        self.assertEqual(len(whole), 27)
+        self.assertEqual(len(whole), 30)
         self.assertEqual(names, sorted(names))
         for limit in (1, 4, 12, 13):
             self.assertEqual([k for k in self.pages("/api/v1/keys", limit=limit)

@@ -164,6 +164,38 @@ test_moment__formats_what_it_parses(void **state)
 	assert_string_equal(text, "1970-01-01T00:00:00Z");
 }
 
+/* A time that an application stored would end whoever lists it. */
+static void
+test_moment__formats_what_has_no_text(void **state)
+{
+	static const int64_t late[] = { INT64_C(253402300800000000),
+		INT64_C(9222424646400000000), INT64_MAX };
+	static const int64_t early[] = { -1, -PN_SECOND_US, PN_MOMENT_NONE };
+	char text[PN_MOMENT_TEXT_BYTES];
+
+	(void)state;
+	for (size_t i = 0; i < PN_COUNT(late); i++) {
+		pn_moment_format_rfc3339(late[i], text);
+		assert_string_equal(text, "9999-12-31T23:59:59.999999Z");
+		pn_moment_format_beijing(late[i], text);
+		assert_string_equal(text, "9999-12-31 23:59:59.999999");
+		pn_moment_format_compact(late[i], text);
+		assert_string_equal(text, "99991231235959");
+		pn_moment_format_rfc3339_beijing(late[i], text);
+		assert_string_equal(text, "9999-12-31T23:59:59.999999+08:00");
+	}
+	for (size_t i = 0; i < PN_COUNT(early); i++) {
+		pn_moment_format_rfc3339(early[i], text);
+		assert_string_equal(text, "1970-01-01T00:00:00Z");
+		pn_moment_format_beijing(early[i], text);
+		assert_string_equal(text, "1970-01-01 08:00:00");
+		pn_moment_format_compact(early[i], text);
+		assert_string_equal(text, "19700101080000");
+		pn_moment_format_rfc3339_beijing(early[i], text);
+		assert_string_equal(text, "1970-01-01T08:00:00+08:00");
+	}
+}
+
 /* A clock in another unit. */
 static void
 test_moment__clocks_count_microseconds(void **state)
@@ -185,6 +217,7 @@ main(void)
 		cmocka_unit_test(test_moment__refuses_other_forms),
 		cmocka_unit_test(test_moment__agrees_with_libc_over_all_years),
 		cmocka_unit_test(test_moment__formats_what_it_parses),
+		cmocka_unit_test(test_moment__formats_what_has_no_text),
 		cmocka_unit_test(test_moment__clocks_count_microseconds),
 	};
 
