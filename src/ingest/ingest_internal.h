@@ -93,6 +93,7 @@ void pn_report_refused(struct pn_ingest_job *job);
 void pn_report_rate_limited(struct pn_ingest_job *job);
 void pn_report_alarm(struct pn_ingest_job *job);
 void pn_report_conflict(struct pn_ingest_job *job);
+/* why NULL: the store did not take it. What it says of itself is told as well. */
 void pn_report_unavailable(struct pn_ingest_job *job, const char *why);
 void pn_report_cut(struct pn_ingest_job *job, const char *why);
 void pn_report_not_allowed(struct pn_ingest_job *job, const char *why);

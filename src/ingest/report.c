@@ -142,11 +142,20 @@ pn_report_conflict(struct pn_ingest_job *job)
 void
 pn_report_unavailable(struct pn_ingest_job *job, const char *why)
 {
+	struct pn_store *store = job->ingest->store;
 	struct subject subject;
+	char health[256] = "";
 
+	/* What is to be mended, if the store knows: no schema, no right. */
+	if (store != NULL &&
+	    pn_store_health(store, health, sizeof(health)) == PN_STORE_READY)
+		health[0] = '\0';
 	subject_of(job, &subject);
-	pn_log(PN_LOG_ERR, &subject.about, "could not record notification: %s",
-	    why);
+	if (why == NULL)
+		why = health[0] == '\0' ? "the queue is full" : "not taken";
+	pn_log(PN_LOG_ERR, &subject.about,
+	    "could not record notification: %s%s%s", why,
+	    health[0] == '\0' ? "" : ": ", health);
 }
 
 void

@@ -264,7 +264,7 @@ submit_verified(struct pn_ingest_job *job)
 	}
 	if (job->ingest->store == NULL ||
 	    pn_store_submit(job->ingest->store, &job->submission) != 0)
-		give_up(job, "the database is away or the queue is full");
+		give_up(job, NULL);
 }
 
 /* -- the beginning ------------------------------------------------------------------------ */

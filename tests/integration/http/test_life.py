@@ -167,7 +167,9 @@ class NoDatabase(Case):
         eventually(lambda: daemon.admin("/readyz").body.endswith(b"paynotifyctl db migrate`"),
                    "readyz names the command")
         self.expect(daemon.admin("/readyz"), 503)
-        self.assertIn("paynotifyctl db migrate", daemon.log())
+        self.expect(daemon.ask(ALIPAY, *self.signer.alipay()), 503, b"fail")
+        self.assertRegex(daemon.log(), "could not record notification: not taken: "
+                         "the database has no schema paynotify: run `paynotifyctl db")
         self.assertEqual(daemon.stop(), 0)
 
     def test_http__stopped_database_503_then_duplicates(self):
