@@ -3,7 +3,8 @@
  * header field, a status. Each is judged as a whole: what is let through here
  * can be compared with a request, or written into one, as it stands.
  *
- * Deliberately no percent-decoding: a path is compared as it is sent.
+ * What is escaped in a path is not looked at, only that it is an escape: which
+ * paths are one is the gateway's to know.
  */
 #include "conf_internal.h"
 
@@ -11,6 +12,13 @@ enum { ROUTE_BYTES_MAX = 255 }; /* what guard_claim() takes; see 0007 */
 static_assert(ROUTE_BYTES_MAX == 255, "the text below says so");
 
 static const char *const methods[] = { "POST", "PUT", "PATCH", "DELETE" };
+
+static bool
+is_hex(char c)
+{
+	return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'f') ||
+	       (c >= 'A' && c <= 'F');
+}
 
 static const char *
 path_fault(struct pn_str path)
@@ -20,6 +28,10 @@ path_fault(struct pn_str path)
 
 		if (c <= 0x20 || c >= 0x7f)
 			return "has a character that must be written as %XX";
+		if (c == '%' &&
+		    (path.len - i < 3 || !is_hex(path.data[i + 1]) ||
+			!is_hex(path.data[i + 2])))
+			return "has a \"%\" without two hex digits behind it";
 		if (c == '?' || c == '#')
 			return "has a query or a fragment; a route is a path";
 		if (c == '*' && (i + 1 < path.len || path.data[i - 1] != '/'))

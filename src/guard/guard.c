@@ -71,13 +71,21 @@ begin(void *service, struct pn_call *call)
 	struct pn_guard *guard = service;
 	struct pn_guard_job *job = call->job;
 	struct pn_guard_match match;
+	int r;
 
 	job->call = call;
 	job->guard = guard;
 	if (call->request.path.len > PN_PATH_BYTES_MAX)
 		return PN_REFUSED_PATH;
+	r = pn_guard_path(call->request.path, call->arena, &job->path);
+	if (r > 0)
+		return PN_REFUSED_PATH;
+	if (r < 0) {
+		job->problem = PN_PROBLEM_MEMORY; /* submit() tells it */
+		return PN_REFUSED_NOT;
+	}
 	match = pn_guard_route_find(
-	    &guard->routes, call->request.method, call->request.path);
+	    &guard->routes, call->request.method, job->path);
 	if (match.route == NULL)
 		return match.path_known ? PN_REFUSED_METHOD : PN_REFUSED_PATH;
 	job->route = match.route;
@@ -100,13 +108,14 @@ refuse(void *service, struct pn_call *call, enum pn_refused why)
 		[PN_REFUSED_STOPPING] = PN_PROBLEM_STOPPING,
 	};
 	const struct pn_guard *guard = service;
+	const struct pn_guard_job *job = call->job;
 	struct pn_str allow = { NULL, 0 };
 
 	assert((unsigned)why < PN_REFUSED_COUNT && why != PN_REFUSED_NOT);
 	if (why == PN_REFUSED_METHOD)
 		allow = pn_guard_route_allow(
-		    &guard->routes, call->request.path, call->arena);
-	pn_guard_count(call->job, problems[why]);
+		    &guard->routes, job->path, call->arena);
+	pn_guard_count(job, problems[why]);
 	pn_problem_answer(
 	    problems[why], NULL, 0, allow.data, call->arena, &call->answer);
 }
@@ -118,6 +127,10 @@ submit(void *service, struct pn_call *call)
 	struct pn_guard_job *job = call->job;
 	enum pn_problem problem;
 
+	if (job->problem != PN_PROBLEM_NONE) {
+		pn_job_answer(job);
+		return;
+	}
 	if (job->is_safe) {
 		pn_guard_pass(guard, job);
 		return;

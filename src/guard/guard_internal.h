@@ -67,6 +67,13 @@ unsigned pn_problem_status(enum pn_problem problem);
 /* "key-missing": the end of its type, for logs and the README's test. */
 const char *pn_problem_name(enum pn_problem problem);
 
+/* -- paths (path.c) --------------------------------------------------------- */
+
+/* The one form of all that are the same URI (RFC 3986, 6.2.2), in the arena; its
+ * own form is itself. 0; 1: has a "%" without two hex digits; -ENOMEM. */
+int pn_guard_path(struct pn_str path, struct pn_arena *arena,
+    struct pn_str *ret_path) PN_MUSTCHECK;
+
 /* -- routes (route.c, tenant.c) --------------------------------------------- */
 
 /* What an upstream's status says of the work. */
@@ -92,7 +99,8 @@ struct pn_guard_route {
 	struct pn_guard_series series;
 	struct pn_str text;   /* "POST /v1/charges": a scope's route */
 	struct pn_str method; /* "POST" */
-	struct pn_str path;   /* "/v1/charges"; of "/v1/x/" and "*": "/v1/x/" */
+	struct pn_str path;   /* "/v1/charges"; of "/v1/x/" and "*": "/v1/x/";
+			       * as pn_guard_path() has it, as in text */
 	bool has_rest;        /* path is a prefix */
 	struct pn_claim_terms terms;
 	unsigned char work[PN_STATUS_COUNT]; /* enum pn_work by status */
@@ -124,7 +132,8 @@ struct pn_guard_match {
 	bool path_known;    /* with another method: 405 */
 	struct pn_str rest; /* of the path, behind a prefix; else empty */
 };
-/* An exact path before a prefix, a longer prefix before a shorter one. */
+/* path is of the form of pn_guard_path(), as the routes' are. An exact path before
+ * a prefix, a longer prefix before a shorter one. */
 struct pn_guard_match pn_guard_route_find(const struct pn_guard_routes *routes,
     struct pn_str method, struct pn_str path);
 /* "GET, HEAD, OPTIONS, POST": what may be asked of that path. data NULL: no

@@ -319,7 +319,7 @@ pn_guard_forward_headers(
 	add_line(out, PN_STR("Idempotency-Tenant"), forward->tenant);
 }
 
-/* As it came, but for bytes that would end the URL, or that curl refuses. */
+/* A query is as it came, but for bytes that would end the URL, or that curl refuses. */
 static void
 add_url_bytes(struct pn_buf *out, struct pn_str text)
 {

@@ -34,7 +34,8 @@ struct pn_guard_job {
 	struct pn_call *call;
 	struct pn_guard *guard;
 	const struct pn_guard_route *route;
-	struct pn_str rest, tenant, key;
+	struct pn_str path, rest; /* of pn_guard_path() */
+	struct pn_str tenant, key;
 	unsigned char hash[PN_SHA256_BYTES];
 	bool is_safe;
 

@@ -2,11 +2,12 @@
  * The routes of the gateway: which one a request belongs to, and what the
  * statuses of its upstream say.
  *
- * Paths are compared as bytes, as the configuration has them; nothing is
- * decoded. So "/v1/%63harges" is not "/v1/charges": it is not found, rather than
- * being the same work under another scope. For the same reason a rest with a
- * "." or ".." among its segments, whatever it is written as, belongs to no route:
- * who asks the upstream would resolve it, out of the route's own path maybe.
+ * Paths are compared as bytes in the one form that path.c gives them, so
+ * "/v1/%63harges" is "/v1/charges": the same work is not done under two scopes.
+ * More is not taken for equal: "/v1/charges/" and "//v1/charges" are other paths.
+ * But a rest with a "." or ".." among its segments belongs to no route: who asks
+ * the upstream would resolve it, out of the route's own path maybe. What some
+ * servers decode before they resolve separates segments here too: "%2F", "%5C".
  *
  * There are few routes, at most PN_GUARD_ROUTES_MAX, and they are walked one by
  * one: a comparison each, most of which end at the method or the length.
@@ -27,8 +28,9 @@
 enum {
 	ALLOW_BYTES_MAX = 1024,
 	STATUS_TEXT_LEN = 3, /* "409", "5xx" */
-	/* A text each of at most what a line of the configuration has. */
-	ROUTE_ARENA_BYTES = 2 * PN_CONF_LINE_BYTES_MAX,
+	/* A text and a path each, of at most what a line of the configuration
+	 * has, three bytes for one. */
+	ROUTE_ARENA_BYTES = 8 * PN_CONF_LINE_BYTES_MAX,
 };
 
 /* -- what a status says ----------------------------------------------------- */
@@ -166,18 +168,24 @@ init_path(struct pn_guard_route *route, struct pn_arena *arena,
     struct pn_error *ret_error)
 {
 	const struct pn_conf_guard_route *conf = route->conf;
-	struct pn_str path;
+	struct pn_str path = pn_str_from(conf->path), method;
+	int r;
 
-	route->text = pn_arena_copy(arena, pn_str_from(conf->path));
-	if (route->text.data == NULL)
+	method = pn_str_split(&path, ' ');
+	r = pn_guard_path(path, arena, &path);
+	if (r < 0)
 		return pn_error_set(ret_error, -ENOMEM, "out of memory");
-	path = route->text;
-	route->method = pn_str_split(&path, ' ');
-	if (route->method.len == 0 || path.len == 0 || path.data[0] != '/')
+	if (r > 0 || method.len == 0 || path.len == 0 || path.data[0] != '/')
 		return pn_error_set(ret_error, -EINVAL,
 		    "%s:%d: path \"%s\" is not a method and a path, as in "
 		    "POST /v1/charges",
 		    conf->path_place.file, conf->path_place.line, conf->path);
+	route->text = pn_arena_printf(arena, PN_STR_FMT " " PN_STR_FMT,
+	    PN_STR_ARG(method), PN_STR_ARG(path));
+	if (route->text.data == NULL)
+		return pn_error_set(ret_error, -ENOMEM, "out of memory");
+	path = route->text;
+	route->method = pn_str_split(&path, ' ');
 	if (path.len >= 2 && memcmp(path.data + path.len - 2, "/*", 2) == 0) {
 		route->has_rest = true;
 		path.len--;
@@ -366,34 +374,30 @@ pn_guard_check(const struct pn_conf *conf, struct pn_error *ret_error)
 
 /* -- finding ---------------------------------------------------------------- */
 
-/* How much of a segment the dot at its beginning takes, also as "%2e". */
+/* How long what separates two segments is, where text begins with it. 0: no. */
 static size_t
-dot_bytes(struct pn_str segment)
+separator_bytes(struct pn_str text)
 {
-	if (segment.len >= 1 && segment.data[0] == '.')
-		return 1;
-	if (segment.len >= 3 && memcmp(segment.data, "%2", 2) == 0 &&
-	    (segment.data[2] == 'e' || segment.data[2] == 'E'))
+	if (pn_str_starts(text, "%2F") || pn_str_starts(text, "%5C"))
 		return 3;
-	return 0;
+	return pn_str_starts(text, "/") || pn_str_starts(text, "\\");
 }
 
 static bool
 has_dot_segment(struct pn_str rest)
 {
-	while (rest.data != NULL) {
-		struct pn_str segment = pn_str_split(&rest, '/');
-		size_t dot = dot_bytes(segment);
+	size_t begin = 0;
 
-		if (dot == 0)
+	for (size_t i = 0; i <= rest.len; i++) {
+		struct pn_str left = { rest.data + i, rest.len - i };
+		struct pn_str segment = { rest.data + begin, i - begin };
+		size_t separator = separator_bytes(left);
+
+		if (separator == 0 && left.len > 0)
 			continue;
-		for (int dots = 0; dots < 2 && dot > 0; dots++) {
-			segment.data += dot;
-			segment.len -= dot;
-			dot = dot_bytes(segment);
-		}
-		if (segment.len == 0)
+		if (pn_str_is(segment, ".") || pn_str_is(segment, ".."))
 			return true;
+		begin = i + separator;
 	}
 	return false;
 }

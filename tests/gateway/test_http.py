@@ -72,16 +72,30 @@ class Methods(Case):
         self.assertEqual(len(bodies), 4)
 
     def test_gateway__an_unknown_path_is_404(self):
-        """Paths are compared as they come: nothing is decoded, no dot
-        segment resolved."""
+        """Another path is another one: no case is folded, no slash is left
+        out, no dot segment resolved, and half an escape is none."""
         before = self.upstream.count()
-        for target in ("/", "/v1", "/v1/charges/", "/v1/%63harges",
-                       "//v1/charges", "/V1/charges", "/v1/../v1/charges",
+        for target in ("/", "/v1", "/v1/charges/", "/v1%2Fcharges",
+                       "/v1/%%36%33harges", "/v1/charges%", "//v1/charges", "/V1/charges", "/v1/../v1/charges",
                        "/v1/things/../charges"):
             with self.subTest(target=target):
                 self.problem(self.ask(self.key(), target, method="POST"),
                              "not-found", 404, again=False)
         self.assertEqual(self.upstream.count(), before)
+
+    def test_gateway__a_path_is_the_same_however_it_is_escaped(self):
+        """Else the same work is done under another route's scope: the
+        upstream decodes it. It gets the form that is compared."""
+        key = self.key()
+        first = self.made(self.ask(key, "/v1/things/%6eew"))
+        self.replayed(self.ask(key, "/v1/things/new"), first)
+        self.replayed(self.ask(key, "/v1/%74hings/%6Ee%77"), first)
+        first = self.made(self.ask(key, "things/%7e%c3%a9", method="PUT"))
+        self.replayed(self.ask(key, "things/~%C3%A9", method="PUT"), first)
+        self.assertEqual([r.target for r in self.upstream.seen(key)],
+                         ["/up/exact", "/up/put/~%C3%A9"])
+        self.assertEqual(self.ask(None, "/v1/%63harges", method="PUT").get(
+            "Allow"), "GET, HEAD, OPTIONS, POST")
 
     def test_gateway__another_method_is_405_with_allow(self):
         """And which ones there are."""

@@ -182,6 +182,7 @@ test_conf_guard__routes_are_a_method_and_a_path(void **state)
 		{ "POST /v1 /v2", "must be written as %XX" },
 		{ "POST /v1/\xe4\xb8\xad", "must be written as %XX" },
 		{ "POST /v1\x7f", "must be written as %XX" },
+		{ "POST /v1/%4", "has a \"%\" without two hex digits" },
 		{ "POST /v1?a=b", "has a query or a fragment" },
 		{ "POST /v1#a", "has a query or a fragment" },
 		{ "POST /v1*", "has a \"*\" that is not the end" },

@@ -101,6 +101,52 @@ found_teardown(void **state)
 	return 0;
 }
 
+static struct pn_guard_match
+find(const struct found *given, struct pn_str method, struct pn_str path)
+{
+	struct pn_str form;
+
+	assert_int_equal(pn_guard_path(path, given->arena, &form), 0);
+	return pn_guard_route_find(&given->routes, method, form);
+}
+
+/* The same work is done under two scopes, or two paths are taken for one. */
+static void
+test_route__one_form_of_a_path(void **state)
+{
+	static const char *const cases[][2] = {
+		{ "", "" },
+		{ "/v1/charges", "/v1/charges" },
+		{ "/%41%7a%30%2d%2E%5f%7E", "/Az0-._~" },
+		{ "/%2f%3a%25%c3%A9", "/%2F%3A%25%C3%A9" },
+		{ "/%2563", "/%2563" },
+		{ "/\xc3\xa9 #", "/%C3%A9%20%23" },
+		{ "/a|b;c=(d)*", "/a|b;c=(d)*" },
+		{ "/%", NULL },
+		{ "/%4", NULL },
+		{ "/%%36%33", NULL },
+		{ "/%g0", NULL },
+	};
+	const struct found *given = *state;
+	struct pn_arena *none = pn_arena_new(0);
+	struct pn_str path, again;
+
+	for (size_t i = 0; i < PN_COUNT(cases); i++) {
+		int r = pn_guard_path(
+		    pn_str_from(cases[i][0]), given->arena, &path);
+
+		assert_int_equal(r, cases[i][1] == NULL);
+		if (r != 0)
+			continue;
+		assert_string_equal(path.data, cases[i][1]);
+		assert_int_equal(path.len, strlen(cases[i][1]));
+		assert_int_equal(pn_guard_path(path, given->arena, &again), 0);
+		assert_true(pn_str_equal(path, again));
+	}
+	assert_int_equal(pn_guard_path(PN_STR("/"), none, &path), -ENOMEM);
+	pn_arena_free(none);
+}
+
 /* The wrong route of several, or one that is none of its path. */
 static void
 test_route__longest_match(void **state)
@@ -120,8 +166,13 @@ test_route__longest_match(void **state)
 		    0, 0 },
 		{ PN_STR("POST"), PN_STR("/v1/Charges"), paths[2], "Charges", 0,
 		    0 },
-		{ PN_STR("POST"), PN_STR("/v1/%63harges"), paths[2],
-		    "%63harges", 0, 0 },
+		{ PN_STR("POST"), PN_STR("/v1/%63harge%73"), paths[0], "", 0,
+		    0 },
+		{ PN_STR("POST"), PN_STR("/v1%2fcharges"), NULL, "", 0, 0 },
+		{ PN_STR("POST"), PN_STR("/v1/%2fcharges"), paths[2],
+		    "%2Fcharges", 0, 0 },
+		{ PN_STR("PUT"), PN_STR("/v1/order%73/%37"), paths[3], "7", 0,
+		    0 },
 		{ PN_STR("POST"), PN_STR("/v1/"), paths[2], "", 0, 0 },
 		{ PN_STR("POST"), PN_STR("/v1"), NULL, "", 0, 0 },
 		{ PN_STR("POST"), PN_STR("/v1/orders/7/pay"), paths[4], "7/pay",
@@ -142,8 +193,8 @@ test_route__longest_match(void **state)
 	const struct found *given = *state;
 
 	for (size_t i = 0; i < PN_COUNT(cases); i++) {
-		struct pn_guard_match match = pn_guard_route_find(
-		    &given->routes, cases[i].method, cases[i].path);
+		struct pn_guard_match match =
+		    find(given, cases[i].method, cases[i].path);
 
 		if ((match.route == NULL) != (cases[i].route == NULL) ||
 		    (match.route != NULL &&
@@ -163,22 +214,22 @@ test_route__rest_has_no_dot_segments(void **state)
 		PN_STR("/v1/../admin"), PN_STR("/v1/x/../../admin"),
 		PN_STR("/v1/x/.."), PN_STR("/v1/%2e%2E/admin"),
 		PN_STR("/v1/.%2e/admin"), PN_STR("/v1/%2e"),
-		PN_STR("/v1/x/./y") };
+		PN_STR("/v1/x/./y"), PN_STR("/v1/x%2f..%2Fy"),
+		PN_STR("/v1/x\\.."), PN_STR("/v1/..%5c") };
 	static const struct pn_str good[] = { PN_STR("/v1/..."),
 		PN_STR("/v1/a..b"), PN_STR("/v1/.x"), PN_STR("/v1/x."),
-		PN_STR("/v1/%2e%2e%2e"), PN_STR("/v1/%2f"), PN_STR("/v1//") };
+		PN_STR("/v1/%2e%2e%2e"), PN_STR("/v1/%2f"), PN_STR("/v1//"),
+		PN_STR("/v1/%252e%252e/x") };
 	const struct found *given = *state;
 	struct pn_guard_match match;
 
 	for (size_t i = 0; i < PN_COUNT(bad); i++) {
-		match =
-		    pn_guard_route_find(&given->routes, PN_STR("POST"), bad[i]);
+		match = find(given, PN_STR("POST"), bad[i]);
 		assert_null(match.route);
 		assert_false(match.path_known);
 	}
 	for (size_t i = 0; i < PN_COUNT(good); i++) {
-		match = pn_guard_route_find(
-		    &given->routes, PN_STR("POST"), good[i]);
+		match = find(given, PN_STR("POST"), good[i]);
 		assert_non_null(match.route);
 	}
 }
@@ -316,7 +367,7 @@ test_route__refuses_what_cannot_work(void **state)
 static void
 test_route__refuses_one_path_twice(void **state)
 {
-	char a[] = "a", b[] = "b";
+	char a[] = "a", b[] = "b", escaped[] = "POST /v1/charge%73";
 	struct pn_conf_guard_route confs[] = {
 		route_conf(a, paths[0], up, 1),
 		route_conf(b, paths[0], up, 11),
@@ -330,6 +381,11 @@ test_route__refuses_one_path_twice(void **state)
 	assert_int_equal(pn_guard_routes_open(&all, &routes, &error), -EINVAL);
 	assert_string_equal(error.text, "g.conf:12: path \"POST /v1/charges\" "
 					"is that of [guard a] at g.conf:2 too");
+	confs[1].path = escaped;
+	assert_int_equal(pn_guard_routes_open(&all, &routes, &error), -EINVAL);
+	assert_string_equal(error.text,
+	    "g.conf:12: path \"POST /v1/charge%73\" is that of [guard a] at "
+	    "g.conf:2 too");
 }
 
 /* unknown = release sets keys aside, or terms are another route's. */
@@ -380,6 +436,7 @@ int
 main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_route__one_form_of_a_path),
 		cmocka_unit_test(test_route__longest_match),
 		cmocka_unit_test(test_route__rest_has_no_dot_segments),
 		cmocka_unit_test(test_route__allow_is_what_works),

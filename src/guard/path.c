@@ -1,0 +1,69 @@
+/*
+ * A path in one form, so that one URI is one path: RFC 3986, 6.2.2.
+ *
+ * An unreserved character is the same URI written as itself or as %XX, and so are
+ * %c3 and %C3; who serves "/v1/%63harges" serves "/v1/charges". So a path is
+ * brought to the form with the fewest escapes before anything looks at it, that of
+ * a route in the configuration too; what is compared, what is hashed and what is
+ * sent to the upstream are the same bytes. An escape of any other character stays:
+ * "%2F" is no "/". Bytes that may not stand in a URI at all are escaped.
+ *
+ * A "%" that begins no escape is refused: written anew behind others it could
+ * begin one ("%%36%33" would become "%63"), and what the upstream makes of it
+ * nobody knows. So the form of a form is itself.
+ */
+#include "guard_internal.h"
+
+#include <errno.h>
+
+#include "paynotify/encode.h"
+
+enum { ESCAPE_LEN = 3 };
+
+static bool
+is_unreserved(unsigned char c)
+{
+	return (c >= 'A' && c <= 'Z') || (c >= 'a' && c <= 'z') ||
+	       (c >= '0' && c <= '9') || c == '-' || c == '.' || c == '_' ||
+	       c == '~';
+}
+
+static bool
+is_visible(unsigned char c)
+{
+	return c > 0x20 && c < 0x7f;
+}
+
+int
+pn_guard_path(
+    struct pn_str path, struct pn_arena *arena, struct pn_str *ret_path)
+{
+	char *text = pn_arena_alloc(arena, ESCAPE_LEN * path.len + 1);
+	size_t len = 0;
+
+	if (text == NULL)
+		return -ENOMEM;
+	for (size_t i = 0; i < path.len; i++) {
+		unsigned char c = (unsigned char)path.data[i];
+		bool escaped = c == '%';
+
+		if (escaped) {
+			struct pn_str hex = { path.data + i + 1, 2 };
+
+			if (path.len - i < ESCAPE_LEN ||
+			    pn_hex_decode(hex, &c, 1) != 0)
+				return 1;
+			i += hex.len;
+		}
+		if (escaped ? is_unreserved(c) : is_visible(c) && c != '#') {
+			text[len++] = (char)c;
+		} else {
+			text[len++] = '%';
+			pn_hex_upper(&c, 1, text + len);
+			len += 2;
+		}
+	}
+	text[len] = '\0';
+	*ret_path = (struct pn_str){ text, len };
+	return 0;
+}
