@@ -29,14 +29,10 @@ setup(void **state)
 	return r;
 }
 
-/* A default that is not what the manual says; a replay without its type is
- * another answer. */
+/* A default that is not what the manual says. */
 static void
 test_conf_guard__defaults_are_those_of_the_manual(void **state)
 {
-	static const char *const headers[] = { "Content-Type",
-		"Content-Language", "Content-Encoding", "Location", "ETag",
-		"Link" };
 	const struct pn_conf *conf =
 	    folder_accept(*state, FIXED("charges") "[guard]\n");
 	const struct pn_conf_guard_route *route = conf->guard_routes;
@@ -65,9 +61,7 @@ test_conf_guard__defaults_are_those_of_the_manual(void **state)
 	assert_int_equal(route->attempts_max, 10);
 	assert_int_equal(route->max_in_flight, 256);
 	assert_int_equal(route->max_response_bytes, 1 << 20);
-	assert_int_equal(route->keep_header.count, PN_COUNT(headers));
-	for (size_t i = 0; i < PN_COUNT(headers); i++)
-		assert_string_equal(route->keep_header.values[i], headers[i]);
+	assert_int_equal(route->keep_header.count, 0);
 	assert_int_equal(route->keep_status.count, 0);
 	assert_int_equal(route->release_status.count, 0);
 	assert_int_equal(route->unknown_status.count, 0);

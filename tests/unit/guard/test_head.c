@@ -323,7 +323,8 @@ test_head__what_is_kept(void **state)
 	pn_guard_kept_headers(&route, lines, &out);
 	assert_string_equal(out.data, "Content-Type: application/json\n"
 				      "Location: /v1/charges/7\n"
-				      "LINK: <x>\n");
+				      "LINK: <x>\n"
+				      "X-Last: 1\n");
 	conf.keep_header = (struct pn_conf_strings){ names, NULL, 3 };
 	pn_buf_reset(&out);
 	pn_guard_kept_headers(&route, lines, &out);

@@ -280,3 +280,11 @@ expect(struct world *w, enum pn_outcome outcome)
 	assert_int_equal(w->job.outcome, outcome);
 	w->done = w->released = 0;
 }
+
+enum pn_store_health
+pn_store_health(struct pn_store *store, char *ret_text, size_t text_bytes)
+{
+	assert_non_null(store);
+	(void)snprintf(ret_text, text_bytes, "ready");
+	return PN_STORE_READY;
+}
