@@ -95,19 +95,6 @@ struct pn_room {
 	struct pn_flight *first, **end; /* QUEUED */
 };
 
-/* Tokens of claims that may have been committed unseen; doubt.c. */
-struct pn_doubt {
-	unsigned char digest[PN_CLAIM_DIGEST_BYTES];
-	unsigned char hash[PN_SHA256_BYTES];
-	unsigned char token[PN_LEASE_TOKEN_BYTES];
-	int64_t until_us; /* 0: taken, or none */
-};
-struct pn_doubts {
-	struct pn_doubt ring[PN_BATCH_EVENTS_MAX];
-	size_t next;
-	int64_t until_us; /* the last one's */
-};
-
 enum { PN_FLIGHT_BUCKETS = 4096, PN_PASSING_MAX = 256 };
 
 struct pn_guard {
@@ -147,20 +134,20 @@ void pn_guard_unlock(struct pn_guard *guard);
 
 /* flight.c. Takes the job: it will be answered. */
 void pn_flight_join(struct pn_guard *guard, struct pn_guard_job *job);
+/* claim.c. struct pn_claim.done */
+void pn_flight_claimed(struct pn_claim *claim);
 /* struct pn_claims_options.settled */
 void pn_flight_noted(const unsigned char *digest, void *payload);
 
 /* The rest is under the lock. */
 
-/* Claims, again. */
+/* Those whose digests are like this one's, by next_in_bucket. */
+struct pn_flight **
+pn_flight_bucket(struct pn_guard *guard, const unsigned char *digest);
+/* claim.c. Claims, again. */
 void pn_flight_claim(struct pn_flight *flight, int64_t now_us);
 /* Its result, for replays; unless it may just have been forgotten. */
 void pn_flight_remember(struct pn_flight *flight);
-/* doubt.c. Keeps the token of its claim; gives it that of an equal one before
- * it, if there is one. */
-void pn_doubts_put(struct pn_doubts *doubts, const struct pn_flight *flight);
-void pn_doubts_take(
-    struct pn_doubts *doubts, struct pn_flight *flight, int64_t now_us);
 /* lease.c. Tells the database act, then ends the flight. */
 void pn_flight_settle(
     struct pn_flight *flight, enum pn_settle_act act, int64_t now_us);

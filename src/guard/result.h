@@ -7,6 +7,8 @@
 
 #include <stdatomic.h>
 
+#include "paynotify/limits.h"
+
 #include "guard_internal.h"
 
 /* -- what a request came to (result.c) ---------------------------------------- */
@@ -88,5 +90,28 @@ void pn_memory_put(struct pn_memory *memory,
 void pn_memory_forget(struct pn_memory *memory,
     const unsigned char digest[PN_CLAIM_DIGEST_BYTES]);
 void pn_memory_forget_all(struct pn_memory *memory);
+
+/* -- claims in doubt (doubt.c) ----------------------------------------------------- */
+
+struct pn_flight;
+
+/* Tokens of claims that may have been committed unseen. Under the lock. */
+struct pn_doubt {
+	unsigned char digest[PN_CLAIM_DIGEST_BYTES];
+	unsigned char hash[PN_SHA256_BYTES];
+	unsigned char token[PN_LEASE_TOKEN_BYTES];
+	int64_t until_us; /* 0: taken, or none */
+};
+struct pn_doubts {
+	struct pn_doubt ring[PN_BATCH_EVENTS_MAX];
+	size_t next;
+	int64_t until_us; /* the last one's */
+};
+
+/* Keeps the token of the flight's claim; gives it that of an equal one before
+ * it, if there is one. */
+void pn_doubts_put(struct pn_doubts *doubts, const struct pn_flight *flight);
+void pn_doubts_take(
+    struct pn_doubts *doubts, struct pn_flight *flight, int64_t now_us);
 
 #endif
