@@ -153,26 +153,18 @@ refuse_in_progress(const struct pn_flight *f, struct pn_guard_job *job,
 	refuse(job, PN_PROBLEM_IN_PROGRESS, after);
 }
 
-static bool
-is_sent(const struct pn_flight *f, const struct pn_guard_job *job)
-{
-	return job == f->jobs.first && f->state != PN_FLIGHT_CLAIMING &&
-	       f->state != PN_FLIGHT_WAITING;
-}
-
 void
 pn_flight_expire_jobs(
     struct pn_flight *flight, int64_t now_us, struct pn_after *after)
 {
 	struct pn_jobs kept;
-	struct pn_guard_job *job, *first = flight->jobs.first;
-	bool spared = first != NULL && is_sent(flight, first);
+	struct pn_guard_job *job;
 
 	if (!flight->judged)
 		return; /* the claim tells soon, and most often the answer */
 	pn_jobs_init(&kept);
 	while ((job = pn_jobs_take(&flight->jobs)) != NULL)
-		if (job->until_us > now_us || (spared && job == first))
+		if (job->until_us > now_us || job->leads)
 			pn_jobs_add(&kept, job);
 		else
 			refuse_in_progress(flight, job, now_us, after);
@@ -191,21 +183,20 @@ pn_flight_abandon(
 		refuse(job, problem, after);
 }
 
-/* Of what is kept all but the first get what anybody will get later. */
+/* Who leads gets what the upstream said, all others what is kept of it: if the
+ * answer is, what anybody will get later. */
 static void
 answer_all(struct pn_flight *f, struct pn_after *after)
 {
 	struct pn_result *result = f->result;
 	bool kept = result != NULL && result->expires_at_us != 0;
-	bool first = f->held_since_us != 0;
 	struct pn_guard_job *job;
 
 	while ((job = pn_jobs_take(&f->jobs)) != NULL) {
 		if (f->problem == PN_PROBLEM_NONE) {
 			job->result = pn_result_ref(result);
-			job->replayed = kept && !first;
+			job->replayed = kept && !job->leads;
 		}
-		first = false;
 		job->detail = f->reason[0] == '\0' ? NULL : f->reason;
 		refuse(job, f->problem, after);
 	}

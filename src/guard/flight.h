@@ -57,8 +57,9 @@ struct pn_flight {
 	struct pn_buf texts; /* what scope points into */
 	struct pn_claim_scope scope;
 
-	/* Who waits. Of what is QUEUED or later the first is the one whose
-	 * request is sent, and stays until the end. */
+	/* Who waits. Of what is QUEUED or later the first leads: its request is
+	 * the one that is sent. It stays, unless all are abandoned; who joins
+	 * after that leads no more. */
 	struct pn_jobs jobs;
 
 	struct pn_claim claim;
@@ -155,8 +156,7 @@ void pn_flight_renew(struct pn_flight *flight, int64_t now_us);
 /* flight.c. Answers all who wait as the flight says (result, else problem) and
  * ends it. */
 void pn_flight_end(struct pn_flight *flight, struct pn_after *after);
-/* Answers those who have waited long enough, and no one whose request is the
- * one that is sent. */
+/* Answers those who have waited long enough, but not who leads. */
 void pn_flight_expire_jobs(
     struct pn_flight *flight, int64_t now_us, struct pn_after *after);
 /* Answers all who wait; the flight goes on without them. */

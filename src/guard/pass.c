@@ -50,6 +50,7 @@ passed(struct pn_client_request *request)
 	struct pn_guard *guard = job->guard;
 	struct pn_buf headers = pn_buf_init(2 * PN_HEADER_BYTES_MAX);
 
+	job->leads = true;
 	job->problem = problems[pn_guard_end(request)];
 	if (job->problem == PN_PROBLEM_NONE) {
 		pn_guard_answer_headers(request->answer_headers, &headers);

@@ -6,9 +6,10 @@
  * thousand pointers. Each call holds a reference until the server has let go of
  * it (end()), since the bytes on the wire are the result's own.
  *
- * The first client gets the upstream's headers, all others those that are kept,
- * so that what is told in the next second and what is told tomorrow are the
- * same.
+ * Whose request was sent (leads) gets the upstream's headers: they may be meant
+ * for that client alone, as a session's cookie is. All others get those that are
+ * kept, so that what is told in the next second and what is told tomorrow are
+ * the same. That holds too for an answer that is not kept.
  */
 #include <assert.h>
 #include <stdlib.h>
@@ -116,9 +117,8 @@ answer_result(struct pn_guard_job *job)
 
 	answer->status = (unsigned)result->status;
 	answer->body = result->body;
-	return pn_guard_header_list(
-	    job->replayed ? result->kept : result->headers, job->replayed,
-	    result->expires_at_us, job->call->arena, answer);
+	return pn_guard_header_list(job->leads ? result->headers : result->kept,
+	    job->replayed, result->expires_at_us, job->call->arena, answer);
 }
 
 void

@@ -18,7 +18,7 @@ struct pn_result {
 	_Atomic int refs;
 	int status;
 	int64_t expires_at_us; /* of its key; 0: it is not kept */
-	struct pn_str headers; /* lines for whose request was the first */
+	struct pn_str headers; /* lines for whose request was sent */
 	struct pn_str kept;    /* lines for all others */
 	struct pn_str body;
 };
@@ -43,6 +43,7 @@ struct pn_guard_job {
 
 	/* In its flight, or among those that are to be answered. */
 	struct pn_guard_job *next;
+	bool leads;             /* its request is the one that is sent */
 	int64_t until_us;       /* it waits for another's answer; monotonic */
 	int64_t waits_since_us; /* for an equal one; 0: it is the first */
 

@@ -117,6 +117,8 @@ pn_flight_run(struct pn_flight *flight, int64_t now_us)
 	struct pn_room *room = pn_flight_room(flight);
 
 	flight->held_since_us = now_us;
+	if (flight->jobs.first != NULL)
+		flight->jobs.first->leads = true;
 	/* Of a claim that was sent again some of the lease may be over. */
 	flight->renew_at_us = now_us + flight->claim.retry_after_us / 3;
 	if (flight->guard->stopping || flight->jobs.first == NULL) {
@@ -169,9 +171,26 @@ static const struct {
 	    "stopped while the upstream was asked" },
 };
 
+/* What is not kept may say when to come again: to all who wait, not only to who
+ * leads. Unless keep_header has it already. */
+static void
+add_retry_after(const struct pn_client_request *request, struct pn_buf *kept)
+{
+	static const char name[] = "Retry-After";
+	struct pn_client_request had = { .answer_headers = pn_buf_str(kept) };
+	struct pn_str value = pn_client_header(request, name);
+
+	if (value.data == NULL || pn_client_header(&had, name).data != NULL)
+		return;
+	pn_buf_add_text(kept, name);
+	pn_buf_add_text(kept, ": ");
+	pn_buf_add_str(kept, value);
+	pn_buf_add_char(kept, '\n');
+}
+
 /* The answer as a result. NULL: no memory. */
 static struct pn_result *
-take_answer(const struct pn_flight *f)
+take_answer(const struct pn_flight *f, enum pn_work work)
 {
 	const struct pn_client_request *request = &f->request;
 	struct pn_result *result = NULL;
@@ -180,6 +199,8 @@ take_answer(const struct pn_flight *f)
 
 	pn_guard_answer_headers(request->answer_headers, &headers);
 	pn_guard_kept_headers(f->route, pn_buf_str(&headers), &kept);
+	if (work != PN_WORK_DONE)
+		add_retry_after(request, &kept);
 	if (!pn_buf_failed(&headers) && !pn_buf_failed(&kept))
 		result = pn_result_new(request->status, pn_buf_str(&headers),
 		    pn_buf_str(&kept), request->answer);
@@ -204,6 +225,7 @@ judge(struct pn_flight *f)
 {
 	const struct pn_client_request *request = &f->request;
 	enum pn_client_end end = pn_guard_end(request);
+	enum pn_work work;
 
 	f->work = ends[end].work;
 	f->problem = ends[end].problem;
@@ -211,11 +233,11 @@ judge(struct pn_flight *f)
 	if (end == PN_CLIENT_ANSWERED) {
 		(void)snprintf(f->reason, sizeof(f->reason),
 		    "the upstream answered %d", request->status);
-		f->result = take_answer(f);
+		work = pn_guard_route_work(f->route, request->status);
+		f->result = take_answer(f, work);
 		if (f->result != NULL) {
 			f->problem = PN_PROBLEM_NONE;
-			f->work =
-			    pn_guard_route_work(f->route, request->status);
+			f->work = work;
 		}
 		if (f->result != NULL && f->work == PN_WORK_DONE)
 			f->result->expires_at_us = f->expires_at_us;

@@ -119,6 +119,28 @@ class Released(Case):
         self.assertIsNone(self.row(key))
         self.assertEqual(self.attempts(key), [1])
 
+    def test_gateway__a_session_is_told_to_its_client_only(self):
+        """Of an answer that is not kept those who waited get what would be kept
+        of it, and when to come again: not the cookie of another client."""
+        for n in (429, 500):
+            with self.subTest(status=n):
+                key = self.key()
+                client, seen = self.hold(key, then=dict(status(n), headers=[
+                    ("Set-Cookie", "session=1"), ("Retry-After", "7"),
+                    ("X-Work", "1"), ("Content-Type", "text/plain")]))
+                others = self.waiters(2, key)
+                seen.release()
+                first = self.made(client.read(), n)
+                self.assertEqual((first.get("Set-Cookie"), first.get("X-Work")),
+                                 ("session=1", "1"))
+                for c in others:
+                    reply = self.made(c.read(), n)
+                    self.assertEqual(reply.body, first.body)
+                    self.assertEqual(
+                        [reply.get(h) for h in ("Set-Cookie", "X-Work",
+                                                "Retry-After", "Content-Type")],
+                        [None, None, "7", "text/plain"])
+
 
 class Unknown(Case):
     """The work may have been done: `unknown` decides."""
