@@ -16,9 +16,15 @@
  * even if nothing was notified: who settles by SQL does not notify. */
 static const int64_t look_us = PN_SECOND_US;
 
+/* The second time, and later, under the same token: what the database still has
+ * under it is ours. What is under way besides would outlive the flight. */
 void
 pn_flight_claim(struct pn_flight *flight, int64_t now_us)
 {
+	assert(!flight->renewing);
+	flight->lost = false;
+	if (flight->jobs.first != NULL)
+		flight->jobs.first->leads = false;
 	flight->state = PN_FLIGHT_CLAIMING;
 	flight->since_us = now_us;
 	flight->noted = false;

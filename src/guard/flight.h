@@ -25,11 +25,16 @@
 /*
  * Equal requests under one key, while it is not settled what they come to.
  *
+ *    +---<--- lease over ---<--+
+ *    |                         |
  *   CLAIMING --run--> QUEUED --room--> RUNNING --answer--> SETTLING --> (gone)
  *     |  ^                                |                  ^
  *   busy look again                       +-- ANSWERED ------+
  *     v  |                              (a renewal is under way)
  *    WAITING
+ *
+ * Nothing is sent under a lease that may be over: whose turn it is then claims
+ * again, with all who wait, and is told what became of the key meanwhile.
  *
  * A flight has one operation with the claims at a time, besides which only a
  * renewal may be under way; it is freed when its last operation is done and
@@ -77,9 +82,11 @@ struct pn_flight {
 	int64_t expires_at_us;
 	int64_t held_since_us;
 
-	/* Its lease. */
+	/* Its lease. It may be over from lease_until_us on: counted from when
+	 * the claim or the renewal was submitted, which is before the database
+	 * gave it, however long the commit took. */
 	struct pn_settlement renewal;
-	int64_t renew_at_us;
+	int64_t lease_until_us, renewal_since_us, renew_at_us;
 	bool renewing, lost;
 
 	/* What it came to, and what is told to the database. */
@@ -169,6 +176,10 @@ void pn_flight_log(
 
 /* upstream.c. The key is ours: sends the request, or queues it. */
 void pn_flight_run(struct pn_flight *flight, int64_t now_us);
+/* Whether the key is certainly ours still. */
+bool pn_flight_is_held(const struct pn_flight *flight, int64_t now_us);
+/* QUEUED, and no renewal is under way: goes on as its lease says. */
+void pn_flight_look_at_queue(struct pn_flight *flight, int64_t now_us);
 /* The upstream has answered and no renewal is under way: settles. */
 void pn_flight_conclude(
     struct pn_flight *flight, int64_t now_us, struct pn_after *after);

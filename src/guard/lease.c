@@ -6,7 +6,12 @@
  * long a key stays locked when this process dies. If a renewal finds it lost
  * the upstream is still heard out, but its answer can no longer be kept, and so
  * is not told either: another attempt may be under way, and two clients would
- * be told two truths.
+ * be told two truths. What was not sent yet is claimed again.
+ *
+ * What is known of a lease is a time until which it holds at least. It counts
+ * from the submission of the claim or the renewal that the database confirmed,
+ * so that neither a slow commit nor a process that was stopped makes it longer
+ * here than it is there.
  */
 #include <assert.h>
 #include <string.h>
@@ -90,6 +95,7 @@ pn_flight_renew(struct pn_flight *flight, int64_t now_us)
 
 	assert(!flight->renewing);
 	flight->renewing = true;
+	flight->renewal_since_us = now_us;
 	flight->renew_at_us = now_us + lease_us / 3;
 	*renewal = (struct pn_settlement){
 		.scope = flight->scope,
@@ -103,25 +109,39 @@ pn_flight_renew(struct pn_flight *flight, int64_t now_us)
 }
 
 static void
+lose(struct pn_flight *f)
+{
+	assert(!f->lost);
+	f->lost = true;
+	pn_metric_add(PN_METRIC_GUARD_LEASES_LOST, 1);
+	pn_flight_log(f, PN_LOG_WARNING,
+	    f->state == PN_FLIGHT_QUEUED
+		? "the lease was lost before the upstream was asked"
+		: "the lease was lost while the upstream was asked");
+}
+
+/* On a thread of the claims'. RUNNING, ANSWERED or QUEUED. */
+static void
 renewed(struct pn_settlement *renewal)
 {
 	struct pn_flight *f = renewal->payload;
 	struct pn_guard *guard = f->guard;
-	int64_t now_us = pn_clock_monotonic_us();
+	int64_t now_us;
 	struct pn_after after;
 
 	pn_after_init(&after);
 	pn_guard_lock(guard);
+	now_us = pn_clock_monotonic_us();
 	assert(f->renewing);
 	f->renewing = false;
-	if (renewal->settled == PN_SETTLED_LOST && !f->lost) {
-		f->lost = true;
-		pn_metric_add(PN_METRIC_GUARD_LEASES_LOST, 1);
-		pn_flight_log(f, PN_LOG_WARNING,
-		    "the lease was lost while the upstream was asked");
-	}
+	if (renewal->settled == PN_SETTLED)
+		f->lease_until_us = f->renewal_since_us + renewal->lease_us;
+	else if (renewal->settled == PN_SETTLED_LOST)
+		lose(f);
 	if (f->state == PN_FLIGHT_ANSWERED)
 		pn_flight_conclude(f, now_us, &after);
+	else if (f->state == PN_FLIGHT_QUEUED)
+		pn_flight_look_at_queue(f, now_us);
 	pn_guard_unlock(guard);
 	pn_after_do(&after);
 }

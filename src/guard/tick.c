@@ -47,10 +47,15 @@ look_at_waiting(struct pn_flight *f, int64_t now_us, struct pn_after *after)
 static void
 look_at_queued(struct pn_flight *f, int64_t now_us, struct pn_after *after)
 {
+	bool in_time = !f->guard->stopping &&
+		       now_us - f->since_us < f->route->conf->wait_us;
+
 	pn_flight_expire_jobs(f, now_us, after);
-	renew_if_due(f, now_us);
-	if (f->renewing || (!f->guard->stopping &&
-			       now_us - f->since_us < f->route->conf->wait_us))
+	if (in_time && !f->renewing && !pn_flight_is_held(f, now_us))
+		pn_flight_look_at_queue(f, now_us); /* claims again */
+	else if (in_time)
+		renew_if_due(f, now_us);
+	if (in_time || f->renewing)
 		return;
 	pn_flight_unqueue(f);
 	f->problem =

@@ -17,6 +17,13 @@
  *
  * A route has at most max_in_flight requests at its upstream; what is more waits
  * here with its key held, oldest first, and its lease is renewed.
+ *
+ * Whose turn it is is sent only while its lease holds by this process's clock:
+ * it may have been lost while it waited (an operator, renewals that failed, a
+ * process that was stopped), or be over when the claim's commit is through. Who
+ * holds the key by then may be at work, or have its answer, so it is claimed
+ * again. What remains is a process that is stopped between that look and the
+ * sending: the upstream can tell by Idempotency-Attempt, which is the lower one.
  */
 #include <assert.h>
 #include <inttypes.h>
@@ -83,11 +90,23 @@ write_request(struct pn_flight *f)
 	return !pn_buf_failed(&f->url) && !pn_buf_failed(&f->headers);
 }
 
+bool
+pn_flight_is_held(const struct pn_flight *flight, int64_t now_us)
+{
+	return !flight->lost && now_us < flight->lease_until_us;
+}
+
+/* Out of the queue, or never in it. A renewal may be under way, but only of a
+ * lease that holds. */
 static void
 start(struct pn_flight *f, int64_t now_us)
 {
 	const struct pn_conf_guard_route *conf = f->route->conf;
 
+	if (!pn_flight_is_held(f, now_us)) {
+		pn_flight_claim(f, now_us);
+		return;
+	}
 	if (!write_request(f)) {
 		free_key(f, PN_PROBLEM_MEMORY, now_us);
 		return;
@@ -119,8 +138,10 @@ pn_flight_run(struct pn_flight *flight, int64_t now_us)
 	flight->held_since_us = now_us;
 	if (flight->jobs.first != NULL)
 		flight->jobs.first->leads = true;
-	/* Of a claim that was sent again some of the lease may be over. */
-	flight->renew_at_us = now_us + flight->claim.retry_after_us / 3;
+	/* What was left of it when the statement ran; that may be long ago. */
+	flight->lease_until_us =
+	    flight->since_us + flight->claim.retry_after_us;
+	flight->renew_at_us = now_us + (flight->lease_until_us - now_us) / 3;
 	if (flight->guard->stopping || flight->jobs.first == NULL) {
 		free_key(flight, PN_PROBLEM_STOPPING, now_us);
 	} else if (room->running < flight->route->conf->max_in_flight) {
@@ -134,6 +155,31 @@ pn_flight_run(struct pn_flight *flight, int64_t now_us)
 	}
 }
 
+/* A renewal is under way, and on it depends whether it may be sent: it keeps its
+ * place, and renewed() goes on. */
+static bool
+waits_for_renewal(const struct pn_flight *f, int64_t now_us)
+{
+	return f->renewing && !pn_flight_is_held(f, now_us);
+}
+
+/* Those whose turn it is, oldest first, as far as there is room. */
+static void
+fill_room(struct pn_guard *guard, struct pn_room *room, int64_t now_us)
+{
+	struct pn_flight *f, *next;
+
+	for (f = room->first; f != NULL && !guard->stopping; f = next) {
+		if (room->running >= f->route->conf->max_in_flight)
+			return;
+		next = f->next_queued;
+		if (waits_for_renewal(f, now_us))
+			continue;
+		pn_flight_unqueue(f);
+		start(f, now_us);
+	}
+}
+
 /* Its place is free: for the next, if it can be sent. */
 static void
 leave_room(struct pn_flight *f, int64_t now_us)
@@ -142,12 +188,22 @@ leave_room(struct pn_flight *f, int64_t now_us)
 
 	assert(room->running > 0);
 	room->running--;
-	while (room->first != NULL && !f->guard->stopping &&
-	       room->running < f->route->conf->max_in_flight) {
-		struct pn_flight *next = room->first;
+	fill_room(f->guard, room, now_us);
+}
 
-		pn_flight_unqueue(next);
-		start(next, now_us);
+void
+pn_flight_look_at_queue(struct pn_flight *flight, int64_t now_us)
+{
+	assert(flight->state == PN_FLIGHT_QUEUED && !flight->renewing);
+	if (flight->guard->stopping || flight->jobs.first == NULL) {
+		pn_flight_unqueue(flight);
+		free_key(flight, PN_PROBLEM_STOPPING, now_us);
+	} else if (!pn_flight_is_held(flight, now_us)) {
+		pn_flight_unqueue(flight);
+		pn_flight_claim(flight, now_us);
+	} else {
+		/* It may have been passed over meanwhile. */
+		fill_room(flight->guard, pn_flight_room(flight), now_us);
 	}
 }
 
@@ -307,12 +363,14 @@ answered(struct pn_client_request *request)
 {
 	struct pn_flight *f = request->payload;
 	struct pn_guard *guard = f->guard;
-	int64_t now_us = pn_clock_monotonic_us();
+	int64_t now_us;
 	struct pn_after after;
 
 	pn_after_init(&after);
 	judge(f);
 	pn_guard_lock(guard);
+	/* Not earlier: what waited for this is sent by it. */
+	now_us = pn_clock_monotonic_us();
 	assert(f->state == PN_FLIGHT_RUNNING);
 	f->state = PN_FLIGHT_ANSWERED;
 	tell(f);

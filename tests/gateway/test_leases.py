@@ -6,10 +6,13 @@ from support import Case, eventually
 
 
 class Leases(Case):
+    server = "commit_timeout = 1500ms"
     routes = {
-        "charges": "wait = 50s\nlease = 1s",
-        "now": "wait = 0s\nlease = 1s",
-        "hold": "wait = 50s\nlease = 1s\nunknown = hold",
+        "charges": "wait = 50s\nlease = 1600ms",
+        "now": "wait = 0s\nlease = 1600ms",
+        "hold": "wait = 50s\nlease = 1600ms\nunknown = hold",
+        "one": "wait = 50s\nlease = 1600ms\nmax_in_flight = 1",
+        "alone": "wait = 50s\nlease = 5m\nmax_in_flight = 1",
         "poison": "wait = 50s\nlease = 30s\nattempts_max = 2",
     }
 
@@ -120,6 +123,72 @@ class Leases(Case):
         first = self.made(second.read())
         self.replayed(self.ask(key, daemon=paused), first)
         self.assertEqual(self.attempts(key), [1, 2])
+
+    def queued(self, route, daemon):
+        """A request that waits for its turn at a daemon, and what has it:
+        key, client; client, request at the upstream."""
+        holder = self.hold(self.key(), route, daemon=daemon)
+        key = self.key()
+        client = self.begin(key, route, daemon=daemon)
+        self.in_state(key, "PROCESSING")
+        return key, client, *holder
+
+    def test_gateway__a_paused_queue_is_not_sent(self):
+        """What waited for its turn longer than its lease is another daemon's by
+        then: sending it would do the work twice."""
+        paused = self.start()
+        key, client, holder, seen = self.queued("one", paused)
+        paused.signal(signal.SIGSTOP)
+        first = self.made(self.ask(key, "one"))
+        seen.release()
+        paused.signal(signal.SIGCONT)
+        holder.read() # whatever became of that one
+        self.replayed(client.read(), first)
+        self.assertEqual(self.attempts(key), [2])
+
+    def test_gateway__a_released_key_in_the_queue_is_claimed_again(self):
+        """An operator took it, and another daemon has done the work."""
+        daemon = self.start()
+        key, client, holder, seen = self.queued("one", daemon)
+        self.assertEqual(self.daemon.ctl(
+            "keys", "release", "--tenant", "shop1", "--route", "POST /v1/one",
+            "--reason", "sooner", key)[0], 0)
+        first = self.made(self.ask(key, "one"))
+        eventually(lambda: daemon.metric("leases_lost_total") >= 1,
+                   "it has noticed")
+        seen.release()
+        self.made(holder.read())
+        self.replayed(client.read(), first)
+        self.assertEqual(self.attempts(key), [2])
+
+    def test_gateway__a_claim_that_took_its_lease_is_none(self):
+        """A commit that waited (for a standby, say) until the lease was over:
+        somebody else may be at work by now."""
+        self.sql("CREATE TABLE public.gate (key text)")
+        self.sql("CREATE FUNCTION public.pass_gate() RETURNS trigger"
+                 " LANGUAGE plpgsql SECURITY DEFINER AS $$ BEGIN WHILE EXISTS"
+                 " (SELECT FROM public.gate g WHERE g.key = NEW.key) LOOP"
+                 " PERFORM pg_sleep(0.005); END LOOP; RETURN NULL; END $$")
+        self.sql("CREATE CONSTRAINT TRIGGER slow_commit AFTER INSERT ON"
+                 " paynotify.idempotency_keys DEFERRABLE INITIALLY DEFERRED"
+                 " FOR EACH ROW EXECUTE FUNCTION public.pass_gate()")
+        key = self.key()
+        self.sql("INSERT INTO public.gate VALUES (%s)", key)
+        try:
+            client = self.begin(key)
+            eventually(lambda: self.sql(
+                "SELECT 1 FROM pg_stat_activity WHERE application_name = %s"
+                " AND wait_event = 'PgSleep'", self.daemon.name), "it commits")
+            self.sql("SELECT pg_sleep(1.65)") # its lease is over
+        finally:
+            self.sql("DELETE FROM public.gate")
+            reply = client.read()
+            self.sql("DROP FUNCTION public.pass_gate CASCADE")
+            self.sql("DROP TABLE public.gate")
+        # On a slow machine it was given up before: it is free again then.
+        if reply.status != 503:
+            self.made(reply)
+            self.assertEqual(self.attempts(key), [2])
 
     def test_gateway__the_lease_slides_while_the_upstream_works(self):
         """An upstream that is slower than the lease keeps its key: nobody else

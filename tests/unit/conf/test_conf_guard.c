@@ -93,7 +93,7 @@ test_conf_guard__every_option_is_read(void **state)
 	    "api_keys = keys\n"
 	    "timeout = 100ms\n"
 	    "wait = 0s\n"
-	    "lease = 1s\n"
+	    "lease = 2001ms\n"
 	    "ttl = 400d\n"
 	    "unknown = release\n"
 	    "after_expiry = refuse\n"
@@ -133,7 +133,7 @@ test_conf_guard__every_option_is_read(void **state)
 	assert_int_equal(b->api_keys.files[0].place.line, 5);
 	assert_int_equal(b->timeout_us, 100000);
 	assert_int_equal(b->wait_us, 0);
-	assert_int_equal(b->lease_us, 1000000);
+	assert_int_equal(b->lease_us, 2001000);
 	assert_int_equal(b->ttl_us, 34560000000000);
 	assert_int_equal(b->unknown, PN_GUARD_RELEASE);
 	assert_int_equal(b->after_expiry, PN_GUARD_REFUSE);
@@ -236,6 +236,23 @@ test_conf_guard__tenants_come_from_one_source(void **state)
 		    "main.conf:2: [guard a] only one of tenant,"
 		    " tenant_header and api_keys may say whose a key is");
 	}
+}
+
+/* One that may be over before its commit is known is no lease: two daemons would
+ * ask the upstream. */
+static void
+test_conf_guard__a_lease_outlasts_the_commit(void **state)
+{
+	static const char why[] =
+	    "[guard a] lease must be longer than [server] commit_timeout";
+	struct folder *folder = *state;
+
+	folder_refuse(folder, FIXED("a") "lease = 2s\n[guard]\n", why);
+	(void)folder_accept(folder, FIXED("a") "lease = 2001ms\n[guard]\n");
+	folder_refuse(folder,
+	    FIXED("a") "lease = 3s\n[guard]\n"
+		       "[server]\ncommit_timeout = 3s\n",
+	    why);
 }
 
 /* Routes that nobody serves look like a gateway until the first payment. */
@@ -481,6 +498,7 @@ main(void)
 		TEST(test_conf_guard__every_option_is_read),
 		TEST(test_conf_guard__routes_are_a_method_and_a_path),
 		TEST(test_conf_guard__tenants_come_from_one_source),
+		TEST(test_conf_guard__a_lease_outlasts_the_commit),
 		TEST(test_conf_guard__routes_and_listener_need_each_other),
 		TEST(test_conf_guard__errors_say_where_what_belongs),
 		TEST(test_conf_guard__values_are_whole_and_in_range),
