@@ -251,6 +251,8 @@ BEGIN
 				ELSE i.crashes + 1 END
 		WHERE (i.state = 'PROCESSING'
 				AND i.request_hash = excluded.request_hash
+				AND (i.expires_at > instant
+					OR after_expiry = 'new')
 				AND (i.lease_token IS NULL
 					OR i.lease_expires_at <= instant
 					AND unknown = 'retry'
@@ -260,11 +262,22 @@ BEGIN
 		RETURNING * INTO k;
 		EXIT WHEN FOUND;
 		-- Not to be taken over, and locked by now: it says why not, at
-		-- the second look. A lease that ended is set aside.
+		-- the second look. A lease that ended is set aside; so is what
+		-- was let go and came to no answer in its time, where nothing
+		-- may run past it. Who said why the work came to no answer
+		-- knew more than that no answer came.
 		UPDATE paynotify.idempotency_keys i
 		SET state = 'FAILED', lease_token = NULL,
-			lease_expires_at = NULL, crashes = i.crashes + 1,
-			reason = CASE unknown WHEN 'hold'
+			lease_expires_at = NULL, crashes = i.crashes
+				+ (i.lease_token IS NOT NULL)::integer,
+			reason = CASE
+				WHEN i.expires_at <= instant
+					AND after_expiry = 'refuse'
+				THEN concat_ws('; ', i.reason, 'its time was '
+				'over before it had an answer: whether the '
+				'work was done is not known')
+				WHEN i.reason IS NOT NULL THEN i.reason
+				WHEN unknown = 'hold'
 				THEN 'its holder did not come back: whether '
 				'the work was done is not known' ELSE format(
 				'%s holders in a row did not come back',
@@ -272,8 +285,10 @@ BEGIN
 		WHERE i.tenant = guard_claim_one.tenant AND i.request_path = route
 			AND i.key = guard_claim_one.key AND i.state = 'PROCESSING'
 			AND i.request_hash = guard_claim_one.request_hash
-			AND i.lease_token IS NOT NULL
-			AND i.lease_expires_at <= instant;
+			AND (i.lease_expires_at <= instant
+				OR i.lease_token IS NULL
+				AND i.expires_at <= instant
+				AND after_expiry = 'refuse');
 	END LOOP;
 	-- The times count from when another one's end was no longer waited for.
 	waited := clock_timestamp() - instant;
@@ -300,7 +315,7 @@ $$;
 -- work may take. ttl: how long the answer is kept, from now. unknown, for a
 -- holder that did not come back: "retry" (the next one runs; set aside when
 -- attempts_max of them did not) or "hold" (set aside). after_expiry: "new" or
--- "refuse". claim_token: a random one that the lease gets. Who does not know
+-- "refuse" (what came to no answer until then is set aside). claim_token: a random one that the lease gets. Who does not know
 -- whether its claim was committed claims again under the same, and has its key.
 CREATE FUNCTION paynotify.guard_claim(tenant text, route text, key text,
 	request_hash bytea, lease interval DEFAULT '1 minute',
@@ -452,8 +467,9 @@ SELECT pg_notify('paynotify_guard', encode(substr(sha256(convert_to(
 $$;
 
 -- For operators: the next claim runs, whatever became of the one before; who
--- has the key now loses its lease. PN002: there is no such key. PN003: it has
--- its answer.
+-- has the key now loses its lease. It has its whole ttl again, so that it runs
+-- where after_expiry = refuse too. PN002: there is no such key. PN003: it has its
+-- answer.
 CREATE FUNCTION paynotify.guard_set_free(tenant text, route text, key text,
 	why text, actor text) RETURNS void
 LANGUAGE plpgsql SECURITY DEFINER
@@ -478,7 +494,8 @@ BEGIN
 	END IF;
 	UPDATE paynotify.idempotency_keys i
 	SET state = 'PROCESSING', lease_token = NULL, lease_expires_at = NULL,
-		crashes = 0, reason = why
+		crashes = 0, reason = why, expires_at = greatest(i.expires_at,
+			clock_timestamp() + (i.expires_at - i.locked_at))
 	WHERE i.tenant = guard_set_free.tenant AND i.request_path = route
 		AND i.key = guard_set_free.key;
 	INSERT INTO paynotify.guard_actions (tenant, route, key, action, actor,

@@ -108,7 +108,8 @@ class Claims(GatewayCase):
                     for a in ("new", "refuse")):
                 more = {"unknown": unknown, "after_expiry": after}
                 for state in ("none", "busy", "ended", "again", "aside",
-                              "replay", "expired", "archived"):
+                              "replay", "expired", "archived", "late",
+                              "let go"):
                     states.append((f"{hash_}{n}{state}", state, hash_, more))
         for tenant in ("one", "many"):
             for key, state, _, _ in states:
@@ -117,10 +118,11 @@ class Claims(GatewayCase):
                 got = self.claim(key, tenant=tenant,
                                  lease="1 hour" if state == "busy" else "1 s",
                                  ttl="1 minute" if state in
-                                 ("expired", "archived") else "1 day")
-                if state in ("again", "aside"):
-                    self.release(key, got.token, {"again": "retry",
-                                                  "aside": "hold"}[state],
+                                 ("expired", "archived", "late", "let go")
+                                 else "1 day")
+                if state in ("again", "aside", "let go"):
+                    self.release(key, got.token,
+                                 "hold" if state == "aside" else "retry",
                                  tenant=tenant)
                 elif state in ("replay", "expired", "archived"):
                     self.complete(key, got.token, tenant=tenant)
@@ -276,7 +278,14 @@ class Settlements(GatewayCase):
         self.assertEqual((got.outcome, got.reason), ("busy", "not known"))
         self.pass_time(61)
         (got,) = self.claim_many(Claim("k", attempts_max=1))
-        self.assertEqual(got.outcome, "failed")     # it counts as a crash
+        # It counts as a crash, and who knew why has said it.
+        self.assertEqual((got.outcome, got.reason), ("failed", "not known"))
+        (k,) = self.held("l")
+        self.settle_many((k, "doubt", {"reason": "the upstream answered 500"}))
+        self.pass_time(61)
+        (got,) = self.claim_many(Claim("l", unknown="hold"))
+        self.assertEqual((got.outcome, got.reason),
+                         ("failed", "the upstream answered 500"))
 
     def test_free_later_keeps_what_came_before(self):
         """What an earlier attempt may have done would be forgotten."""

@@ -235,6 +235,41 @@ class Expiry(GuardCase):
             self.assertEqual(self.claim(after_expiry="refuse", **more).outcome,
                              "run")
 
+    def test_refuse_sets_aside_what_is_not_known(self):
+        """A retry a year later would charge again, since whether the first
+        charge went through was never found out."""
+        self.claim("lost")
+        self.release("let go", self.claim("let go").token, "retry", "502")
+        for key in ("lost", "let go"):
+            self.claim(f"{key} new", lease="1 ms")
+        self.pass_time(86401)
+        more = {"after_expiry": "refuse"}
+        for key, reason, crashes in (("lost", "its time", 1),
+                                     ("let go", "502; its time", 0)):
+            self.assertEqual(self.claim(key, request="other", **more).outcome,
+                             "mismatch")
+            for _ in range(2):
+                got = self.claim(key, **more)
+                self.assertEqual((got.outcome, got.attempt), ("failed", 1))
+                self.assertTrue(got.reason.startswith(reason), got.reason)
+            self.assertEqual(self.value(
+                "SELECT crashes FROM paynotify.idempotency_keys"
+                " WHERE key = %s", [key]), crashes)
+            self.assertEqual(self.claim(f"{key} new").outcome, "run")
+            # Until an operator knows; then for as long as a claim is good.
+            self.call("set_free", key, "not at the bank", "me")
+            self.pass_time(86000)
+            got = self.claim(key, **more)
+            self.assertEqual((got.outcome, got.attempt), ("run", 2))
+
+    def test_refuse_waits_for_who_is_at_work(self):
+        """The holder would lose what it does."""
+        token = self.claim(ttl="1 s").token
+        self.pass_time(30)
+        self.assertEqual(self.claim(after_expiry="refuse").outcome, "busy")
+        self.complete("k", token)
+        self.assertEqual(self.claim(after_expiry="refuse").outcome, "expired")
+
     def test_the_newest_life_is_what_the_archive_knows(self):
         """refuse, after new, would call a retry of the second a mismatch."""
         for request in ("first", "second"):
