@@ -65,7 +65,10 @@ struct pn_client_request {
 				       * file of authorities): it tells nothing of
 				       * the peer */
 	int status;                   /* HTTP, 0 unless answered */
-	struct pn_str answer_headers; /* "Name: value LF" lines, capped */
+	struct pn_str answer_headers; /* "Name: value LF" lines, the first ones:
+				       * at most PN_HEADER_BYTES_MAX and
+				       * PN_HEADER_COUNT_MAX */
+	bool headers_cut;             /* there were more */
 	struct pn_str answer;         /* body */
 	int64_t elapsed_us;
 	struct pn_error error; /* why not, for a person; names no secret */

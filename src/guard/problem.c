@@ -177,9 +177,10 @@ static const struct row rows[PN_PROBLEM_COUNT] = {
 	ROW(RESPONSE_TOO_LARGE, "response-too-large", 502, PLAIN,
 	    "The upstream's answer is too large",
 	    "The upstream answered with more than the route's "
-	    "max_response, which cannot be kept: the work may have been "
-	    "done. A new key could do it twice. The merchant's operator "
-	    "raises max_response or has the upstream answer with less."),
+	    "max_response, or with more than 100 header lines or 16 kB of "
+	    "them, which cannot be kept: the work may have been done. A "
+	    "new key could do it twice. The merchant's operator raises "
+	    "max_response or has the upstream answer with less."),
 	ROW(LEASE_LOST, "lease-lost", 409, AGAIN,
 	    "The lease of the key was lost",
 	    "The gateway held the key no longer when the upstream "

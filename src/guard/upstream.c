@@ -3,7 +3,8 @@
  *
  *   end of the exchange          work      the client is told
  *   answered                     by status what the upstream said
- *   more than max_response       unknown   502
+ *   more than max_response, or   unknown   502
+ *   headers that do not fit
  *   nothing was sent             not done  502, or 503 on a stop
  *   sent, no answer in time      unknown   504
  *   sent, connection lost        unknown   502
@@ -216,7 +217,8 @@ static const struct {
 } ends[PN_CLIENT_END_COUNT] = {
 	[PN_CLIENT_ANSWERED] = { PN_WORK_UNKNOWN, PN_PROBLEM_MEMORY, "" },
 	[PN_CLIENT_CUT] = { PN_WORK_UNKNOWN, PN_PROBLEM_RESPONSE_TOO_LARGE,
-	    "the upstream's answer was longer than max_response" },
+	    "the upstream's answer was longer than max_response, or its "
+	    "headers than 16k" },
 	[PN_CLIENT_NOT_SENT] = { PN_WORK_NOT, PN_PROBLEM_UPSTREAM_UNREACHABLE,
 	    "the upstream could not be reached" },
 	[PN_CLIENT_LOST] = { PN_WORK_UNKNOWN, PN_PROBLEM_UPSTREAM_LOST,
@@ -271,6 +273,8 @@ pn_guard_end(const struct pn_client_request *request)
 	if (request->end == PN_CLIENT_ANSWERED &&
 	    (request->status < 200 || request->status >= PN_STATUS_COUNT))
 		return PN_CLIENT_LOST;
+	if (request->end == PN_CLIENT_ANSWERED && request->headers_cut)
+		return PN_CLIENT_CUT;
 	return request->end;
 }
 

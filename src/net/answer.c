@@ -4,9 +4,10 @@
  *
  * Headers are brought to one form, "Name: value LF": no CR, no folding, no
  * control characters, so that a reader needs no parser. Interim answers (1xx)
- * are passed over, trailers too. What does not fit is left out: callers look
- * for a header or two, and those stand near the top. A server that sends
- * headers without end is cut off, which is an error.
+ * are passed over, trailers too. From the first line that does not fit on they
+ * are left out, and the caller is told so: who looks for a header or two finds
+ * them near the top, who passes them on must not do so in part. A server that
+ * sends headers without end is cut off, which is an error.
  *
  * A body that is longer than wanted ends the exchange there and then: the
  * rest may be endless. The connection cannot be used again, but such a server
@@ -36,6 +37,7 @@ begin_head(struct pn_client_exchange *exchange, struct pn_str line)
 	    line.len >= 12 && line.data[9] == '1' &&
 	    !(line.data[10] == '0' && line.data[11] == '1');
 	exchange->head_full = false;
+	exchange->head_lines = 0;
 	pn_buf_reset(&exchange->head);
 }
 
@@ -63,7 +65,9 @@ keep_line(struct pn_client_exchange *exchange, struct pn_str line)
 		name = pn_str_split(&value, ':');
 	if (!folded && (value.data == NULL || name.len == 0))
 		return;
-	if (exchange->head_full || line.len + 3 > head->max - head->len) {
+	exchange->head_lines += !folded;
+	if (exchange->head_full || line.len + 3 > head->max - head->len ||
+	    exchange->head_lines > PN_HEADER_COUNT_MAX) {
 		exchange->head_full = true;
 		return;
 	}

@@ -115,6 +115,7 @@ struct pn_client_exchange {
 	struct pn_client_lines lines;
 	struct pn_buf head, body;
 	size_t head_bytes; /* all that came, kept or not */
+	size_t head_lines; /* of this head, ditto */
 	bool head_interim, head_done, head_full;
 	bool sent;     /* curl was let send: from here on bytes may leave */
 	bool repeated; /* curl wanted to send a second time */

@@ -295,7 +295,7 @@ pn_client_exchange_start(struct pn_client_exchange *exchange,
 		    curl_easy_strerror(code));
 	exchange->body.max = request->answer_bytes_max;
 	exchange->request = request;
-	exchange->head_bytes = 0;
+	exchange->head_bytes = exchange->head_lines = 0;
 	exchange->head_interim = exchange->head_done = exchange->head_full =
 	    false;
 	exchange->sent = exchange->repeated = exchange->cut =
@@ -329,6 +329,7 @@ pn_client_exchange_end(struct pn_client_exchange *exchange, CURLcode code)
 	    request->end == PN_CLIENT_CUT) {
 		assert(exchange->sent);
 		request->answer_headers = pn_buf_str(&exchange->head);
+		request->headers_cut = exchange->head_full;
 		request->answer = pn_buf_str(&exchange->body);
 	} else {
 		request->status = 0;

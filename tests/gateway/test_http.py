@@ -261,6 +261,24 @@ class Headers(Case):
             for name in ("Link", "X-Early", "X-Trailer"):
                 self.assertEqual(reply.all(name), [], name)
 
+    def test_gateway__headers_of_an_answer_are_told_all_or_not_at_all(self):
+        """The Location behind them would be lost, for replays as well; as of
+        a body that is too long nobody knows what was done."""
+        end = {"headers": [("Location", "/charges/7")]}
+        for lines, size in ((98, 1), (1, 16000)): # and a Content-Length
+            key = self.key()
+            first = self.made(self.ask(key, do={"fill": [lines, size], **end}))
+            again = self.replayed(self.ask(key), first)
+            for reply in (first, again):
+                self.assertEqual(reply.get("Location"), "/charges/7")
+                self.assertEqual(len(reply.get(f"X-{lines - 1}")), size)
+        for lines, size in ((99, 1), (1, 16400), (90, 200)):
+            key, do = self.key(), {"fill": [lines, size], **end}
+            self.problem(self.ask(key, do=do), "response-too-large", 502)
+            self.assertEqual(self.state(key), "PROCESSING")
+            self.problem(self.ask(None, method="GET", body=b"", do=do),
+                         "response-too-large", 502)
+
     def test_gateway__bytes_that_are_not_ascii_are_told_but_not_kept(self):
         """Nobody knows what they mean; what the first client is told is what
         came."""

@@ -4,6 +4,8 @@ It does what a request's X-Do says (a JSON object, or a list of them, one an
 attempt), and keeps of every request all header lines and bytes:
 
     status, headers, body, size     what is answered; size: so many bytes
+    fill = [lines, size]            ... in front of the headers stand so many
+                                    X-0, X-1 with values of that size
     chunked                         ... in chunks instead of a Content-Length,
                                     with a trailer
     hints                           a 103 with headers of its own comes before
@@ -171,6 +173,8 @@ class Upstream:
         status = plan.get("status", 201)
         bodyless = status in (204, 304) or seen.method == "HEAD"
         head = [f"HTTP/1.1 {status} Said"]
+        lines, length = plan.get("fill", (0, 0))
+        head += [f"X-{n}: " + "v" * length for n in range(lines)]
         head += [f"{n}: {v}" for n, v in plan.get("headers",
                                                   self._headers(seen))]
         if chunked:
