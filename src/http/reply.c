@@ -8,9 +8,10 @@
  * libmicrohttpd wants header names and values to end in a NUL, and copies them;
  * so each is set down on the stack for it. Not in the arena: a handler that has
  * decided may still be using that. A header of a foreign server may be none that
- * it can send (no value, a line break in it, beyond any bound); it is passed over,
- * because an answer without that header is better than none. So is what it says
- * about its own framing: the body that is sent is the server's to frame.
+ * it can send (a line break in it, beyond any bound); it is passed over, because an
+ * answer without that header is better than none. So is what it says about its own
+ * framing: the body that is sent is the server's to frame. An empty value, which
+ * libmicrohttpd refuses, is sent as a blank: that is what a reader takes off.
  *
  * Where HTTP has no body (204, 304, an answer to HEAD) libmicrohttpd sends none
  * whatever is given to it, but it says how long it would be. Of a HEAD or a 304
@@ -91,10 +92,11 @@ add(struct MHD_Response *response, const struct pn_header *header)
 	struct pn_str name = header->name, value = header->value;
 	char *text;
 
-	if (name.len == 0 || value.len == 0 ||
-	    name.len + value.len + 2 > sizeof(line) || !is_clean(name) ||
-	    memchr(name.data, '\t', name.len) != NULL || !is_clean(value) ||
-	    is_own(name))
+	if (value.len == 0)
+		value = PN_STR(" ");
+	if (name.len == 0 || name.len + value.len + 2 > sizeof(line) ||
+	    !is_clean(name) || memchr(name.data, '\t', name.len) != NULL ||
+	    !is_clean(value) || is_own(name))
 		return true;
 	memcpy(line, name.data, name.len);
 	line[name.len] = '\0';
