@@ -132,7 +132,11 @@ submit(void *service, struct pn_call *call)
 		return;
 	}
 	if (job->is_safe) {
-		pn_guard_pass(guard, job);
+		if (pn_str_is(call->request.method, "HEAD") &&
+		    call->request.body.len > 0)
+			pn_job_answer_problem(job, PN_PROBLEM_BODY_UNEXPECTED);
+		else
+			pn_guard_pass(guard, job);
 		return;
 	}
 	problem = pn_guard_tenant(job->route, call, &job->tenant);

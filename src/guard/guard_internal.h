@@ -29,6 +29,7 @@ enum pn_problem {
 	PN_PROBLEM_BODY_TOO_LARGE,
 	PN_PROBLEM_HEADERS_TOO_MANY,
 	PN_PROBLEM_LENGTH_AMBIGUOUS,
+	PN_PROBLEM_BODY_UNEXPECTED,
 	PN_PROBLEM_STOPPING,
 	PN_PROBLEM_KEY_MISSING,
 	PN_PROBLEM_KEY_EMPTY,
@@ -127,8 +128,8 @@ void pn_guard_series_close(struct pn_guard_routes *routes);
 
 struct pn_guard_match {
 	const struct pn_guard_route *route; /* NULL: see the others */
-	bool is_safe; /* GET, HEAD, OPTIONS, TRACE to a path of a route: passes
-		       * through to its upstream; route is set */
+	bool is_safe;       /* GET, HEAD, OPTIONS to a path of a route: passes
+			     * through to its upstream; route is set */
 	bool path_known;    /* with another method: 405 */
 	struct pn_str rest; /* of the path, behind a prefix; else empty */
 };

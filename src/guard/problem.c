@@ -78,6 +78,11 @@ static const struct row rows[PN_PROBLEM_COUNT] = {
 	    "Content-Length stands twice, is no number or comes together "
 	    "with Transfer-Encoding. Nothing was done. Look at the "
 	    "client's HTTP library and the proxies on the way."),
+	ROW(BODY_UNEXPECTED, "body-unexpected", 400, PLAIN,
+	    "HEAD has no body",
+	    "A HEAD request with a body is one that servers read "
+	    "differently. Nothing was done. Send it without a body, or "
+	    "with the method that is meant."),
 	ROW(STOPPING, "stopping", 503, AGAIN,
 	    "The gateway is stopping",
 	    "Nothing was done. Send the same request with the same key "

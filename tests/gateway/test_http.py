@@ -59,6 +59,15 @@ class Methods(Case):
         self.assertEqual(self.sql("SELECT 1 FROM paynotify.idempotency_keys"
                                   " WHERE key = 'k'"), [])
 
+    def test_gateway__a_head_request_with_a_body_is_400(self):
+        """It is the client's fault, not the upstream's, and never another."""
+        before = self.upstream.count()
+        with self.daemon.connect() as c:
+            self.assertEqual(c.ask("HEAD", "/v1/charges", [], b"x").status,
+                             400)
+            self.assertEqual(self.upstream.count(), before)
+            self.made(c.ask("HEAD", "/v1/charges"))
+
     def test_gateway__what_passes_through_is_told_as_it_is(self):
         """Every status, all headers, and each time anew."""
         bodies = set()
@@ -104,6 +113,7 @@ class Methods(Case):
                 ("PUT", "/v1/charges", {"POST"}),
                 ("DELETE", "/v1/charges", {"POST"}),
                 ("BREW", "/v1/charges", {"POST"}),
+                ("TRACE", "/v1/charges", {"POST"}),
                 ("POST", "/v1/things/x", {"PUT", "PATCH", "DELETE"})):
             with self.subTest(method=method, target=target):
                 reply = self.ask(self.key(), target, method=method)
@@ -260,6 +270,16 @@ class Headers(Case):
         for reply in (first, again):
             for name in ("Link", "X-Early", "X-Trailer"):
                 self.assertEqual(reply.all(name), [], name)
+
+    def test_gateway__a_header_without_a_value_is_told(self):
+        """That it is there is what it says."""
+        key, do = self.key(), {"headers": [("X-Empty", ""), ("X-Last", "1")]}
+        first = self.made(self.ask(key, do=do))
+        again = self.replayed(self.ask(key), first)
+        for reply in (first, again,
+                      self.ask(None, method="GET", body=b"", do=do)):
+            self.assertEqual((reply.get("X-Empty"), reply.get("X-Last")),
+                             ("", "1"))
 
     def test_gateway__headers_of_an_answer_are_told_all_or_not_at_all(self):
         """The Location behind them would be lost, for replays as well; as of
