@@ -294,7 +294,9 @@ BEGIN
 	waited := clock_timestamp() - instant;
 	IF waited > interval '10 ms' THEN
 		UPDATE paynotify.idempotency_keys i
-		SET locked_at = i.locked_at + waited,
+		SET created_at = CASE i.locked_at WHEN i.created_at
+				THEN i.created_at + waited ELSE i.created_at END,
+			locked_at = i.locked_at + waited,
 			lease_expires_at = i.lease_expires_at + waited,
 			expires_at = i.expires_at + waited
 		WHERE i.tenant = guard_claim_one.tenant AND i.request_path = route
@@ -413,11 +415,11 @@ BEGIN
 END
 $$;
 
--- There is no answer to keep. outcome: "released", nothing was done (at a first
--- attempt it is as if the key had never come); "retry", that is not known, and
--- the next one runs at once; "hold", it is not known, and an operator decides.
--- (Not known, and the next one runs when the lease ends: say nothing.) PN001:
--- the lease was lost.
+-- There is no answer to keep. outcome: "released", nothing was done (at the first
+-- attempt of a life it is as if that had never begun); "retry", that is not known,
+-- and the next one runs at once; "hold", it is not known, and an operator decides.
+-- (Not known, and the next one runs when the lease ends: say nothing.) PN001: the
+-- lease was lost.
 CREATE FUNCTION paynotify.guard_release(tenant text, route text, key text,
 	token uuid, outcome text DEFAULT 'released', reason text DEFAULT NULL)
 RETURNS void
@@ -443,9 +445,18 @@ BEGIN
 			RETURN;
 		END IF;
 	END IF;
+	-- What a next life is let go from at its first attempt, which began when
+	-- the life did, is over, as the one before was: only attempts is kept.
+	-- (Over for those too who looked at their clock before they waited.)
 	UPDATE paynotify.idempotency_keys i
-	SET state = CASE outcome WHEN 'hold' THEN 'FAILED'
+	SET state = CASE WHEN outcome = 'hold' THEN 'FAILED'
+			WHEN outcome = 'released' AND i.created_at = i.locked_at
+			THEN 'COMPLETED'
 			ELSE 'PROCESSING' END::paynotify.key_state,
+		expires_at = CASE WHEN outcome = 'released'
+				AND i.created_at = i.locked_at
+			THEN i.created_at - interval '1 day'
+			ELSE i.expires_at END,
 		lease_token = NULL, lease_expires_at = NULL,
 		reason = left(coalesce(guard_release.reason, outcome), 1000)
 	WHERE i.tenant = guard_release.tenant AND i.request_path = route

@@ -200,10 +200,18 @@ BEGIN
 		SELECT array_agg(g.place) INTO more FROM gone g;
 		done := done || more;
 	END IF;
+	-- What is free is as guard_release() says.
 	WITH changed AS (
 		UPDATE paynotify.idempotency_keys i
-		SET state = CASE u.act WHEN 'aside' THEN 'FAILED'
+		SET state = CASE WHEN u.act = 'aside' THEN 'FAILED'
+				WHEN u.act = 'free'
+					AND i.created_at = i.locked_at
+				THEN 'COMPLETED'
 				ELSE 'PROCESSING' END::paynotify.key_state,
+			expires_at = CASE WHEN u.act = 'free'
+					AND i.created_at = i.locked_at
+				THEN i.created_at - interval '1 day'
+				ELSE i.expires_at END,
 			lease_token = CASE WHEN u.act IN ('renew', 'doubt')
 				THEN u.token END,
 			lease_expires_at = CASE u.act WHEN 'renew'

@@ -297,6 +297,24 @@ class Settlements(GatewayCase):
         self.assertEqual(got.outcome, "mismatch")
         self.assertEqual(self.held("k")[0].key, "k")
 
+    def test_free_in_a_next_life_is_for_anybody(self):
+        """429 would give the key to the request that was turned away."""
+        self.used("a")
+        self.used("b")
+        self.pass_time(86401)
+        for n, request in enumerate(("other", "mended", "r"), 2):
+            claims = [Claim(k, request) for k in "ab"]
+            self.assertEqual([(g.outcome, g.attempt)
+                              for g in self.claim_many(*claims)],
+                             [("run", n)] * 2)
+            self.assertEqual(self.settle_many(
+                *((c, "free") for c in claims)), [])
+            self.assertEqual(self.settle_many(
+                *((c, "free", {"again": True}) for c in claims)), [])
+        self.assertEqual([g.outcome for g in self.claim_many(
+            Claim("a", after_expiry="refuse"), Claim("b"))],
+            ["expired", "run"])
+
     def test_lost_ones_are_told_and_the_others_done(self):
         """A late one would take others with it, or overwrite an answer."""
         late = self.held("a", "b", "c", "d", "e", "f")

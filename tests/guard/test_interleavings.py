@@ -46,6 +46,17 @@ class Open(GuardCase):
         self.refused(LOST, self.complete, "k", first.token)
         self.complete("k", got.token, self.b)
 
+    def test_the_second_runs_when_the_first_let_go_of_a_next_life(self):
+        """It would be told an answer that there is not."""
+        self.used()
+        self.pass_time(86401)
+        first, pending = self.second_waits(request="other")
+        self.release("k", first.token, session=self.a)
+        self.a.run("COMMIT")
+        got = self.claimed(pending.result())
+        self.assertEqual((got.outcome, got.attempt), ("run", 3))
+        self.complete("k", got.token, self.b)
+
     def test_the_second_is_busy_when_the_first_committed_only_its_claim(self):
         """It would run beside the first."""
         _, pending = self.second_waits()

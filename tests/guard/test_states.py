@@ -174,6 +174,32 @@ class Unknown(GuardCase):
         got = self.claim(unknown="hold", attempts_max=1)    # at once
         self.assertEqual((got.outcome, got.attempt), ("run", 3))
 
+    def test_released_in_a_next_life_is_for_anybody(self):
+        """A key whose use was turned away would be taken by the request that
+        was, for a life."""
+        for archived in (False, True):
+            key = f"k{archived}"
+            self.used(key)
+            self.pass_time(86401)
+            if archived:
+                self.expire()
+                self.assertGreater(self.archive(), 0)
+            for n, request in enumerate(("other", "mended", "r"), 2):
+                got = self.claim(key, request=request)
+                self.assertEqual((got.outcome, got.attempt), ("run", n))
+                self.release(key, got.token)
+            # Used it was, whoever asks for that.
+            self.assertEqual(self.claim(key, after_expiry="refuse").outcome,
+                             "expired")
+            self.expire()
+            self.assertGreater(self.archive(), 0)
+            got = self.claim(key, request="other")
+            self.assertEqual((got.outcome, got.attempt), ("run", 5))
+            # But what may have been done is of that request.
+            self.pass_time(61)
+            self.release(key, self.claim(key, request="other").token)
+            self.assertEqual(self.claim(key).outcome, "mismatch")
+
     def test_retry_is_at_once_and_another_attempt(self):
         """An upstream that is idempotent itself would be waited for."""
         self.release("k", self.claim().token, "retry", "502")
