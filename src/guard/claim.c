@@ -128,6 +128,7 @@ static void
 note(struct pn_flight *f, int64_t now_us)
 {
 	f->noted = true;
+	f->renew_at_us = now_us; /* of use where it is ours; the tick does it */
 	if (f->state == PN_FLIGHT_WAITING && !f->guard->stopping)
 		pn_flight_claim(f, now_us);
 }

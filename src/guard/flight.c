@@ -117,14 +117,22 @@ link_in(struct pn_flight *f)
 }
 
 static void
-link_out(struct pn_flight *f)
+leave_bucket(struct pn_flight *f)
 {
-	struct pn_guard *guard = f->guard;
-	struct pn_flight **at = pn_flight_bucket(guard, f->digest);
+	struct pn_flight **at = pn_flight_bucket(f->guard, f->digest);
 
 	while (*at != f)
 		at = &(*at)->next_in_bucket;
 	*at = f->next_in_bucket;
+}
+
+static void
+link_out(struct pn_flight *f)
+{
+	struct pn_guard *guard = f->guard;
+
+	if (!f->is_hidden)
+		leave_bucket(f);
 	*(f->prev == NULL ? &guard->first : &f->prev->next) = f->next;
 	if (f->next != NULL)
 		f->next->prev = f->prev;
@@ -310,8 +318,7 @@ join(struct pn_guard *guard, struct pn_guard_job *job,
 		return;
 	}
 	if (f != NULL) {
-		pn_metric_add(PN_METRIC_GUARD_WAITS, 1);
-		job->waits_since_us = now_us;
+		pn_job_waits(job, now_us);
 		pn_jobs_add(&f->jobs, job);
 		return;
 	}
@@ -324,6 +331,29 @@ join(struct pn_guard *guard, struct pn_guard_job *job,
 	link_in(f);
 	pn_jobs_add(&f->jobs, job);
 	pn_flight_claim(f, now_us);
+}
+
+void
+pn_flight_hide(struct pn_flight *f, int64_t now_us, struct pn_after *after)
+{
+	struct pn_jobs jobs = f->jobs;
+	struct pn_guard_job *job;
+
+	assert(f->lost && !f->is_hidden);
+	f->is_hidden = true;
+	leave_bucket(f);
+	if (jobs.first == NULL)
+		return;
+	pn_jobs_init(&f->jobs);
+	/* Taken one by one: the list's end may be its own beginning. */
+	while ((job = jobs.first) != NULL) {
+		jobs.first = job->next;
+		job->next = NULL;
+		if (job->leads || f->guard->stopping)
+			pn_jobs_add(&f->jobs, job);
+		else
+			join(f->guard, job, f->digest, now_us, after);
+	}
 }
 
 void

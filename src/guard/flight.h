@@ -87,7 +87,7 @@ struct pn_flight {
 	 * gave it, however long the commit took. */
 	struct pn_settlement renewal;
 	int64_t lease_until_us, renewal_since_us, renew_at_us;
-	bool renewing, lost;
+	bool renewing, lost, is_hidden;
 
 	/* What it came to, and what is told to the database. */
 	struct pn_settlement settlement;
@@ -160,6 +160,10 @@ void pn_flight_remember(struct pn_flight *flight);
 void pn_flight_settle(
     struct pn_flight *flight, enum pn_settle_act act, int64_t now_us);
 void pn_flight_renew(struct pn_flight *flight, int64_t now_us);
+/* Its lease is lost: who asks for its key from now on finds it no more, and who
+ * waits in it for the one that leads joins anew. */
+void pn_flight_hide(
+    struct pn_flight *flight, int64_t now_us, struct pn_after *after);
 /* flight.c. Answers all who wait as the flight says (result, else problem) and
  * ends it. */
 void pn_flight_end(struct pn_flight *flight, struct pn_after *after);

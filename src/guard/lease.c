@@ -6,7 +6,11 @@
  * long a key stays locked when this process dies. If a renewal finds it lost
  * the upstream is still heard out, but its answer can no longer be kept, and so
  * is not told either: another attempt may be under way, and two clients would
- * be told two truths. What was not sent yet is claimed again.
+ * be told two truths. What was not sent yet is claimed again; and of what was
+ * all but the one who leads join anew: an operator who released the key of a
+ * request that hangs wants the next one to run, also here. So a notification of
+ * a key that is ours has its lease renewed at once: only that tells whether it
+ * still is.
  *
  * What is known of a lease is a time until which it holds at least. It counts
  * from the submission of the claim or the renewal that the database confirmed,
@@ -138,6 +142,9 @@ renewed(struct pn_settlement *renewal)
 		f->lease_until_us = f->renewal_since_us + renewal->lease_us;
 	else if (renewal->settled == PN_SETTLED_LOST)
 		lose(f);
+	/* What is QUEUED claims again, with all who wait. */
+	if (f->lost && f->state != PN_FLIGHT_QUEUED)
+		pn_flight_hide(f, now_us, &after);
 	if (f->state == PN_FLIGHT_ANSWERED)
 		pn_flight_conclude(f, now_us, &after);
 	else if (f->state == PN_FLIGHT_QUEUED)

@@ -15,6 +15,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "paynotify/metrics.h"
 #include "paynotify/moment.h"
 
 #include "flight.h"
@@ -105,6 +106,15 @@ pn_jobs_take(struct pn_jobs *jobs)
 		jobs->end = &jobs->first;
 	job->next = NULL;
 	return job;
+}
+
+void
+pn_job_waits(struct pn_guard_job *job, int64_t now_us)
+{
+	if (job->waits_since_us != 0)
+		return;
+	pn_metric_add(PN_METRIC_GUARD_WAITS, 1);
+	job->waits_since_us = now_us;
 }
 
 /* -- answers ------------------------------------------------------------------------ */

@@ -63,6 +63,8 @@ void pn_jobs_init(struct pn_jobs *jobs);
 void pn_jobs_add(struct pn_jobs *jobs, struct pn_guard_job *job);
 struct pn_guard_job *pn_jobs_take(struct pn_jobs *jobs); /* NULL: empty */
 
+/* It waits for another one's answer from now on, if it does not already. */
+void pn_job_waits(struct pn_guard_job *job, int64_t now_us);
 /* In the metrics (route_series.c): how it is answered. */
 void pn_guard_count(const struct pn_guard_job *job, enum pn_problem problem);
 /* Not under the lock. The job may be gone when they return. */

@@ -223,6 +223,24 @@ class Leases(Case):
         self.replayed(self.ask(key, "poison"), first)
         self.assertEqual(self.attempts(key), [1, 2])
 
+    def test_gateway__a_released_key_runs_at_its_holder_too(self):
+        """There may be no other daemon: who waits for the hung one is the next,
+        and who comes later is told its answer."""
+        key = self.key()
+        client, seen = self.hold(key, "poison")
+        waiters = self.waiters(2, key, "poison")
+        self.assertEqual(self.daemon.ctl(
+            "keys", "release", "--tenant", "shop1", "--route",
+            "POST /v1/poison", "--reason", "the upstream hangs", key)[0], 0)
+        replies = sorted((c.read() for c in waiters), key=lambda r: r.replayed)
+        first = self.made(replies[0])
+        self.replayed(replies[1], first)
+        self.replayed(self.ask(key, "poison"), first)
+        seen.release()
+        self.problem(client.read(), "lease-lost", 409, again=True)
+        self.replayed(self.ask(key, "poison"), first)
+        self.assertEqual(self.attempts(key), [1, 2])
+
 
 if __name__ == "__main__":
     unittest.main()
