@@ -68,6 +68,8 @@ wait(struct pn_flight *f, const struct pn_claim *claim, int64_t now_us,
 		     j = j->next)
 			j->until_us = now_us;
 	pn_flight_expire_jobs(f, now_us, after);
+	for (struct pn_guard_job *j = f->jobs.first; j != NULL; j = j->next)
+		pn_job_waits(j, now_us);
 	if (f->jobs.first == NULL || f->guard->stopping) {
 		f->problem = PN_PROBLEM_STOPPING;
 		pn_flight_end(f, after);

@@ -6,6 +6,10 @@
  * a few thousand pointers, for which an ordered queue of deadlines would be a
  * structure to keep right at every step of a flight. When there is none it
  * sleeps until there is.
+ *
+ * A statement may hang. Whatever waits for one longer than a commit may take is
+ * abandoned: its clients are told, and the flight goes on without them when the
+ * statement ends. So neither they nor a stop wait for it without limit.
  */
 #include <assert.h>
 #include <time.h>
@@ -47,22 +51,32 @@ look_at_waiting(struct pn_flight *f, int64_t now_us, struct pn_after *after)
 static void
 look_at_queued(struct pn_flight *f, int64_t now_us, struct pn_after *after)
 {
-	bool in_time = !f->guard->stopping &&
-		       now_us - f->since_us < f->route->conf->wait_us;
+	bool in_time;
 
 	pn_flight_expire_jobs(f, now_us, after);
+	in_time = !f->guard->stopping && f->jobs.first != NULL &&
+		  now_us - f->since_us < f->route->conf->wait_us;
 	if (in_time && !f->renewing && !pn_flight_is_held(f, now_us))
 		pn_flight_look_at_queue(f, now_us); /* claims again */
 	else if (in_time)
 		renew_if_due(f, now_us);
-	if (in_time || f->renewing)
+	if (in_time)
 		return;
+	if (f->renewing) {
+		if (now_us - f->renewal_since_us > commit_timeout_us(f))
+			pn_flight_abandon(f,
+			    f->guard->stopping ? PN_PROBLEM_STOPPING
+					       : PN_PROBLEM_DATABASE,
+			    after);
+		return; /* renewed() goes on */
+	}
 	pn_flight_unqueue(f);
 	f->problem =
 	    f->guard->stopping ? PN_PROBLEM_STOPPING : PN_PROBLEM_NO_ROOM;
 	pn_flight_settle(f, PN_SETTLE_FREE, now_us);
 }
 
+/* ANSWERED: a renewal is under way, then it is settled. */
 static void
 look_at_settling(struct pn_flight *f, int64_t now_us, struct pn_after *after)
 {
@@ -88,7 +102,7 @@ look_at(struct pn_flight *f, int64_t now_us, struct pn_after *after)
 		pn_flight_expire_jobs(f, now_us, after);
 		renew_if_due(f, now_us);
 		break;
-	case PN_FLIGHT_ANSWERED: pn_flight_expire_jobs(f, now_us, after); break;
+	case PN_FLIGHT_ANSWERED:
 	case PN_FLIGHT_SETTLING: look_at_settling(f, now_us, after); break;
 	}
 }

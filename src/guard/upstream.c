@@ -64,12 +64,34 @@ pn_flight_unqueue(struct pn_flight *flight)
 
 /* -- sending -------------------------------------------------------------------------- */
 
+/* It waits for no other one any more. */
+static void
+lead(struct pn_guard_job *job, int64_t now_us)
+{
+	job->leads = true;
+	if (job->waits_since_us != 0)
+		pn_series_observe(
+		    job->route->series.wait, now_us - job->waits_since_us);
+	job->waits_since_us = 0;
+}
+
 /* Nothing was sent, and nothing will be: the key is free again. */
 static void
 free_key(struct pn_flight *f, enum pn_problem problem, int64_t now_us)
 {
 	f->problem = problem;
 	pn_flight_settle(f, PN_SETTLE_FREE, now_us);
+}
+
+/* The same, while a renewal is under way: when that is through. */
+static void
+end_unsent(struct pn_flight *f, int64_t now_us)
+{
+	assert(f->renewing);
+	f->problem = PN_PROBLEM_MEMORY;
+	f->work = PN_WORK_NOT;
+	f->state = PN_FLIGHT_ANSWERED;
+	f->since_us = now_us;
 }
 
 static bool
@@ -104,12 +126,17 @@ start(struct pn_flight *f, int64_t now_us)
 {
 	const struct pn_conf_guard_route *conf = f->route->conf;
 
+	assert(f->jobs.first != NULL);
 	if (!pn_flight_is_held(f, now_us)) {
 		pn_flight_claim(f, now_us);
 		return;
 	}
+	lead(f->jobs.first, now_us);
 	if (!write_request(f)) {
-		free_key(f, PN_PROBLEM_MEMORY, now_us);
+		if (f->renewing)
+			end_unsent(f, now_us);
+		else
+			free_key(f, PN_PROBLEM_MEMORY, now_us);
 		return;
 	}
 	pn_flight_room(f)->running++;
@@ -138,7 +165,7 @@ pn_flight_run(struct pn_flight *flight, int64_t now_us)
 
 	flight->held_since_us = now_us;
 	if (flight->jobs.first != NULL)
-		flight->jobs.first->leads = true;
+		lead(flight->jobs.first, now_us);
 	/* What was left of it when the statement ran; that may be long ago. */
 	flight->lease_until_us =
 	    flight->since_us + flight->claim.retry_after_us;
@@ -156,12 +183,13 @@ pn_flight_run(struct pn_flight *flight, int64_t now_us)
 	}
 }
 
-/* A renewal is under way, and on it depends whether it may be sent: it keeps its
- * place, and renewed() goes on. */
+/* A renewal is under way, and on it depends whether it may be sent; or it hung,
+ * and nobody waits any more. It keeps its place, and renewed() goes on. */
 static bool
 waits_for_renewal(const struct pn_flight *f, int64_t now_us)
 {
-	return f->renewing && !pn_flight_is_held(f, now_us);
+	return f->jobs.first == NULL ||
+	       (f->renewing && !pn_flight_is_held(f, now_us));
 }
 
 /* Those whose turn it is, oldest first, as far as there is room. */
@@ -377,6 +405,7 @@ answered(struct pn_client_request *request)
 	now_us = pn_clock_monotonic_us();
 	assert(f->state == PN_FLIGHT_RUNNING);
 	f->state = PN_FLIGHT_ANSWERED;
+	f->since_us = now_us;
 	tell(f);
 	leave_room(f, now_us);
 	if (!f->renewing)

@@ -5,14 +5,50 @@ import unittest
 from support import Case, eventually
 
 
-class Leases(Case):
+class ShortLeases(Case):
     server = "commit_timeout = 1500ms"
+
+    def queued(self, route, daemon):
+        """A request that waits for its turn at a daemon, and what has it:
+        key, client; client, request at the upstream."""
+        holder = self.hold(self.key(), route, daemon=daemon)
+        key = self.key()
+        client = self.begin(key, route, daemon=daemon)
+        self.in_state(key, "PROCESSING")
+        return key, client, *holder
+
+    def close_gate(self, event, *keys):
+        """Statements that INSERT or UPDATE these keys do not end until it is
+        opened, as if they waited for a standby: at their commit."""
+        self.sql("CREATE TABLE public.gate (key text)")
+        self.sql("INSERT INTO public.gate SELECT unnest(%s::text[])",
+                 list(keys))
+        self.sql("CREATE FUNCTION public.pass_gate() RETURNS trigger"
+                 " LANGUAGE plpgsql SECURITY DEFINER AS $$ BEGIN WHILE EXISTS"
+                 " (SELECT FROM public.gate g WHERE g.key = NEW.key) LOOP"
+                 " PERFORM pg_sleep(0.005); END LOOP; RETURN NULL; END $$")
+        self.sql(f"CREATE CONSTRAINT TRIGGER slow_commit AFTER {event} ON"
+                 " paynotify.idempotency_keys DEFERRABLE INITIALLY DEFERRED"
+                 " FOR EACH ROW EXECUTE FUNCTION public.pass_gate()")
+        self.addCleanup(self.sql, "DROP TABLE public.gate")
+        self.addCleanup(self.sql, "DROP FUNCTION public.pass_gate CASCADE")
+        self.addCleanup(self.open_gate)
+
+    def open_gate(self):
+        self.sql("DELETE FROM public.gate")
+
+    def at_gate(self, daemon):
+        eventually(lambda: self.sql(
+            "SELECT 1 FROM pg_stat_activity WHERE application_name = %s"
+            " AND wait_event = 'PgSleep'", daemon.name), "it commits")
+
+
+class Leases(ShortLeases):
     routes = {
         "charges": "wait = 50s\nlease = 1600ms",
         "now": "wait = 0s\nlease = 1600ms",
         "hold": "wait = 50s\nlease = 1600ms\nunknown = hold",
         "one": "wait = 50s\nlease = 1600ms\nmax_in_flight = 1",
-        "alone": "wait = 50s\nlease = 5m\nmax_in_flight = 1",
         "poison": "wait = 50s\nlease = 30s\nattempts_max = 2",
     }
 
@@ -124,15 +160,6 @@ class Leases(Case):
         self.replayed(self.ask(key, daemon=paused), first)
         self.assertEqual(self.attempts(key), [1, 2])
 
-    def queued(self, route, daemon):
-        """A request that waits for its turn at a daemon, and what has it:
-        key, client; client, request at the upstream."""
-        holder = self.hold(self.key(), route, daemon=daemon)
-        key = self.key()
-        client = self.begin(key, route, daemon=daemon)
-        self.in_state(key, "PROCESSING")
-        return key, client, *holder
-
     def test_gateway__a_paused_queue_is_not_sent(self):
         """What waited for its turn longer than its lease is another daemon's by
         then: sending it would do the work twice."""
@@ -162,33 +189,29 @@ class Leases(Case):
         self.assertEqual(self.attempts(key), [2])
 
     def test_gateway__a_claim_that_took_its_lease_is_none(self):
-        """A commit that waited (for a standby, say) until the lease was over:
-        somebody else may be at work by now."""
-        self.sql("CREATE TABLE public.gate (key text)")
-        self.sql("CREATE FUNCTION public.pass_gate() RETURNS trigger"
-                 " LANGUAGE plpgsql SECURITY DEFINER AS $$ BEGIN WHILE EXISTS"
-                 " (SELECT FROM public.gate g WHERE g.key = NEW.key) LOOP"
-                 " PERFORM pg_sleep(0.005); END LOOP; RETURN NULL; END $$")
-        self.sql("CREATE CONSTRAINT TRIGGER slow_commit AFTER INSERT ON"
-                 " paynotify.idempotency_keys DEFERRABLE INITIALLY DEFERRED"
-                 " FOR EACH ROW EXECUTE FUNCTION public.pass_gate()")
+        """A commit that waited until the lease was over: somebody else may be
+        at work by now."""
         key = self.key()
-        self.sql("INSERT INTO public.gate VALUES (%s)", key)
-        try:
-            client = self.begin(key)
-            eventually(lambda: self.sql(
-                "SELECT 1 FROM pg_stat_activity WHERE application_name = %s"
-                " AND wait_event = 'PgSleep'", self.daemon.name), "it commits")
-            self.sql("SELECT pg_sleep(1.65)") # its lease is over
-        finally:
-            self.sql("DELETE FROM public.gate")
-            reply = client.read()
-            self.sql("DROP FUNCTION public.pass_gate CASCADE")
-            self.sql("DROP TABLE public.gate")
+        self.close_gate("INSERT", key)
+        client = self.begin(key)
+        self.at_gate(self.daemon)
+        self.sql("SELECT pg_sleep(1.65)") # its lease is over
+        self.open_gate()
+        reply = client.read()
         # On a slow machine it was given up before: it is free again then.
         if reply.status != 503:
             self.made(reply)
             self.assertEqual(self.attempts(key), [2])
+
+    def test_gateway__a_renewal_that_hangs_keeps_nobody(self):
+        """The answer is there, but not to be stored: 503, in the time that a
+        commit may take."""
+        key = self.key()
+        client, seen = self.hold(key)
+        self.close_gate("UPDATE", key)
+        self.at_gate(self.daemon)
+        seen.release()
+        self.problem(client.read(), "not-stored", 503, again=True)
 
     def test_gateway__the_lease_slides_while_the_upstream_works(self):
         """An upstream that is slower than the lease keeps its key: nobody else
@@ -240,6 +263,27 @@ class Leases(Case):
         self.problem(client.read(), "lease-lost", 409, again=True)
         self.replayed(self.ask(key, "poison"), first)
         self.assertEqual(self.attempts(key), [1, 2])
+
+
+class Stop(ShortLeases):
+    """With a grace as short as the timeouts."""
+
+    routes = {"brief": "wait = 50s\nlease = 1600ms\ntimeout = 2s\n"
+                       "max_in_flight = 1"}
+
+    def test_gateway__a_renewal_that_hangs_keeps_no_stop(self):
+        """Neither of what was sent, nor of what waits for its turn; that is
+        not sent, it may be another one's by then."""
+        daemon = self.start()
+        key, client, holder, seen = self.queued("brief", daemon)
+        self.close_gate("UPDATE", seen.key, key)
+        self.at_gate(daemon)
+        daemon.signal(signal.SIGTERM)
+        # By whether it is its own renewal that hangs, or the next one's.
+        self.assertIn(holder.read().status, (503, 504))
+        self.assertEqual(client.read().status, 503)
+        self.assertEqual(daemon.process.wait(60), 0, daemon.log())
+        self.assertEqual(self.upstream.seen(key), [])
 
 
 if __name__ == "__main__":

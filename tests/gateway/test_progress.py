@@ -163,6 +163,8 @@ class AcrossDaemons(Case):
         """They are told by a notification when there is one, not when it
         would be their turn to look: that is once a second."""
         delays = []
+        names = ("waits_total", "wait_seconds_count")
+        counts = [self.other.metric(n) + 3 for n in names]
         for _ in range(3):
             key = self.key()
             client, seen = self.hold(key)
@@ -176,6 +178,7 @@ class AcrossDaemons(Case):
             self.replayed(waiter.read(), first)
             delays.append(time.monotonic() - begin)
             self.assertEqual(self.attempts(key), [1])
+        self.assertEqual([self.other.metric(n) for n in names], counts)
         # The quickest of three: a busy machine is no fault.
         self.assertLess(min(delays), 0.5)
 
