@@ -390,10 +390,10 @@ conf_check_whole(struct conf_load *load)
 		    " [guard charges], or take it out");
 	for (size_t i = 0; i < conf->guard_route_count; i++)
 		if (routes[i].lease_us <= conf->server.commit_timeout_us)
-			conf_fail(load, routes[i].place,
-			    "[guard %s] lease must be longer than [server]"
-			    " commit_timeout, or it can be over before it is"
-			    " known to be had",
+			conf_warn(load, routes[i].place,
+			    "[guard %s] lease is not longer than [server]"
+			    " commit_timeout: while commits are slow it is over"
+			    " before it is known to be had, and nothing runs",
 			    routes[i].name);
 	for (size_t i = 0; i < conf->guard_route_count; i++)
 		if (routes[i].tenant_header.count > 0 &&

@@ -265,8 +265,8 @@ dsn = {os.environ["PN_DSN"]}
 [guard]
 listen = 127.0.0.1:{port}
 """)
-                for path, unknown, lease in (("v1", "release", "3s"),
-                                             ("v2", "retry", "3s"),
+                for path, unknown, lease in (("v1", "release", "2s"),
+                                             ("v2", "retry", "2s"),
                                              ("v3", "retry", "1m")):
                     f.write(f"""[guard {path}]
 path = POST /{path}/charges
