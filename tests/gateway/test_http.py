@@ -346,6 +346,7 @@ class Connections(Case):
         "charges": "",
         "two": "max_in_flight = 2\nwait = 50s",
         "full": "max_in_flight = 1\nwait = 200ms",
+        "slow": "timeout = 10m",
     }
 
     def test_gateway__connections_to_the_upstream_are_kept(self):
@@ -417,28 +418,30 @@ class Connections(Case):
     def test_gateway__what_passes_through_has_a_room_of_its_own(self):
         """However many reads hang, work finds a connection; a read too many
         is told so at once, and finds a place when one of them has ended."""
-        holding = self.headers(None, do={"hold": True})
-
-        def held():
-            return [r for r in self.upstream.requests
-                    if r.method == "GET" and r.plan().get("hold")]
-
+        requests, before = self.upstream.requests, self.upstream.count()
         clients = [self.daemon.connect() for _ in range(256)]
         self.clients.extend(clients)
         for client in clients:
-            client.send("GET", "/v1/two", holding)
-        self.upstream.wait_for(lambda: len(held()) == 256, "256 reads")
+            client.send("GET", "/v1/slow", self.headers(None, {"hold": True}))
+        self.upstream.wait_for(lambda: len(requests) == before + 256,
+                               "256 reads")
+        held = requests[before:]
         with self.daemon.connect() as c:
             said = self.problem(c.ask("GET", "/v1/charges"), "no-room", 503,
                                 again=True)
             self.assertIn("without a key", said["detail"])
-        self.assertEqual(len(held()), 256)
+        self.assertEqual(len(requests), before + 256)
         self.made(self.ask(self.key(), "full"))
-        held()[0].release()
-        eventually(lambda: self.daemon.results("passed")["passed"] > 0,
+        passed = self.daemon.results("passed")
+        held[0].release()
+        eventually(lambda: self.daemon.results("passed") != passed,
                    "a read has ended")
         with self.daemon.connect() as c:
             self.made(c.ask("GET", "/v1/charges"))
+        for seen in held:
+            seen.release()
+        for client in clients:
+            self.made(client.read())
 
     def test_gateway__a_client_that_goes_while_it_queues_costs_nothing(self):
         """Its request was not sent yet; whether it still is, its key is not
