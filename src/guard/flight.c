@@ -31,7 +31,7 @@
 
 #include "flight.h"
 
-enum { SCOPE_BYTES_MAX = 1024, URL_BYTES_MAX = 16 << 10 };
+enum { SCOPE_BYTES_MAX = 1024 };
 
 /* -- what is done without the lock ------------------------------------------------ */
 
@@ -262,7 +262,7 @@ flight_new(const struct pn_guard_job *job, const unsigned char *digest)
 		return NULL;
 	f->guard = job->guard;
 	f->route = job->route;
-	f->url = pn_buf_init(URL_BYTES_MAX);
+	f->url = pn_buf_init(PN_GUARD_URL_BYTES_MAX);
 	f->headers = pn_buf_init(2 * PN_HEADER_BYTES_MAX);
 	memcpy(f->digest, digest, sizeof(f->digest));
 	memcpy(f->hash, job->hash, sizeof(f->hash));

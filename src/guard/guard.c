@@ -20,6 +20,7 @@
 #include <assert.h>
 #include <errno.h>
 #include <stdlib.h>
+#include <string.h>
 #include <time.h>
 
 #include "paynotify/limits.h"
@@ -65,6 +66,28 @@ head_is_too_long(const struct pn_request *request)
 	       request->header_count + OWN_HEADERS_MAX > PN_HEADER_COUNT_MAX;
 }
 
+/* Whether its address, with what is escaped in it (a byte is three then), is one
+ * that goes to the upstream: else it is refused before it has a key. */
+static enum pn_problem
+check_url(const struct pn_guard_job *job)
+{
+	const struct pn_guard_forward forward = {
+		.route = job->route, .call = job->call, .rest = job->rest
+	};
+	size_t most = strlen(job->route->conf->upstream) + 2 +
+		      3 * (job->rest.len + job->call->request.query.len);
+	PN_CLEANUP(pn_buf_done)
+	struct pn_buf url = pn_buf_init(most + 1);
+
+	if (most < PN_GUARD_URL_BYTES_MAX)
+		return PN_PROBLEM_NONE; /* as nearly always */
+	pn_guard_forward_url(&forward, &url);
+	if (pn_buf_failed(&url))
+		return PN_PROBLEM_MEMORY;
+	return url.len < PN_GUARD_URL_BYTES_MAX ? PN_PROBLEM_NONE
+						: PN_PROBLEM_URI_TOO_LONG;
+}
+
 static enum pn_refused
 begin(void *service, struct pn_call *call)
 {
@@ -92,6 +115,7 @@ begin(void *service, struct pn_call *call)
 	call->seconds = match.route->series.seconds;
 	job->is_safe = match.is_safe;
 	job->rest = match.rest;
+	job->problem = check_url(job); /* submit() tells it */
 	return head_is_too_long(&call->request) ? PN_REFUSED_HEADERS
 						: PN_REFUSED_NOT;
 }

@@ -16,7 +16,6 @@
 
 #include "flight.h"
 
-enum { URL_BYTES_MAX = 16 << 10 };
 static_assert(PN_PASSING_MAX == 256, "a detail below says so");
 
 struct pass {
@@ -85,7 +84,7 @@ pass_new(struct pn_guard_job *job)
 	if (pass == NULL)
 		return NULL;
 	pass->job = job;
-	pass->url = pn_buf_init(URL_BYTES_MAX);
+	pass->url = pn_buf_init(PN_GUARD_URL_BYTES_MAX);
 	pass->headers = pn_buf_init(2 * PN_HEADER_BYTES_MAX);
 	pn_guard_forward_url(&forward, &pass->url);
 	pn_guard_forward_headers(&forward, &pass->headers);

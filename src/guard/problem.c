@@ -69,6 +69,11 @@ static const struct row rows[PN_PROBLEM_COUNT] = {
 	    "The body is longer than the gateway takes ([guard] max_body). "
 	    "Nothing was done. The same request is always refused: send a "
 	    "shorter one."),
+	ROW(URI_TOO_LONG, "uri-too-long", 414, PLAIN,
+	    "URI too long",
+	    "With what has to be escaped in it the address for the upstream "
+	    "is longer than 16 kB. Nothing was done. The same request is "
+	    "always refused: send what is long in the body."),
 	ROW(HEADERS_TOO_MANY, "headers-too-many", 431, PLAIN,
 	    "Too many header lines",
 	    "The request has more or longer header lines than the gateway "

@@ -299,6 +299,19 @@ class Headers(Case):
             self.problem(self.ask(None, method="GET", body=b"", do=do),
                          "response-too-large", 502)
 
+    def test_gateway__an_address_too_long_for_the_upstream_is_414(self):
+        """Bytes that are escaped on the way become three: refused at once, and
+        not with a promise that it will do later."""
+        for method, key in (("POST", self.key()), ("GET", None)):
+            said = self.problem(
+                self.ask(key, "/v1/charges?x=" + "\xe4" * 6000, method=method,
+                         body=b""), "uri-too-long", 414, again=False)
+            self.assertIn("Nothing was done", said["detail"])
+        key = self.key()
+        self.made(self.ask(key, "/v1/charges?x=" + "\xe4" * 5000))
+        self.assertEqual(len(self.upstream.seen(key)[0].target.split("=")[1]),
+                         15000)
+
     def test_gateway__bytes_that_are_not_ascii_are_told_but_not_kept(self):
         """Nobody knows what they mean; what the first client is told is what
         came."""

@@ -108,6 +108,7 @@ test_problem__types_and_statuses_are_stable(void **state)
 		{ PN_PROBLEM_NOT_FOUND, "not-found", 404, NULL },
 		{ PN_PROBLEM_METHOD, "method", 405, NULL },
 		{ PN_PROBLEM_BODY_TOO_LARGE, "body-too-large", 413, NULL },
+		{ PN_PROBLEM_URI_TOO_LONG, "uri-too-long", 414, NULL },
 		{ PN_PROBLEM_HEADERS_TOO_MANY, "headers-too-many", 431, NULL },
 		{ PN_PROBLEM_LENGTH_AMBIGUOUS, "length-ambiguous", 400, NULL },
 		{ PN_PROBLEM_BODY_UNEXPECTED, "body-unexpected", 400, NULL },
