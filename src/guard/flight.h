@@ -189,8 +189,7 @@ void pn_flight_conclude(
     struct pn_flight *flight, int64_t now_us, struct pn_after *after);
 /* Out of its room's queue, unsent. */
 void pn_flight_unqueue(struct pn_flight *flight);
-/* How it ended: an answer whose status no final answer has is none, and one
- * whose headers are not all there is cut. */
+/* How it ended: not answered, with an odd status; cut, with half the headers. */
 enum pn_client_end pn_guard_end(const struct pn_client_request *request);
 /* pass.c: a method without effect. Not under the lock. */
 void pn_guard_pass(struct pn_guard *guard, struct pn_guard_job *job);
