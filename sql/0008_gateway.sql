@@ -14,6 +14,8 @@ ALTER TABLE paynotify.idempotency_keys SET (fillfactor = 50);
 -- Claims keys, one an element, each as guard_claim() does. place counts from 1.
 -- What is new goes in with one statement, what is settled is only read, and only
 -- the rest costs a call each.
+-- Outcome "later": claim it again. Behind bodies of 8 MB in sum there are no more,
+-- or all of a batch would wait for them.
 CREATE FUNCTION paynotify.guard_claim_many(tenants text[], routes text[],
 	keys text[], request_hashes bytea[], tokens uuid[], leases interval[],
 	ttls interval[], unknowns text[], after_expiries text[],
@@ -99,21 +101,34 @@ BEGIN
 	-- put in above is found here by its token; only then, since whoever
 	-- finds what it put in before has to wait for its commit.
 	RETURN QUERY
-	SELECT c.place, coalesce(c.outcome, (c.got).outcome),
+	SELECT r.place, CASE WHEN r.later THEN 'later' ELSE r.outcome END,
+		r.attempt, r.response_status, r.response_headers,
+		CASE WHEN r.later THEN NULL ELSE r.response_body END,
+		r.expires_at, r.retry_at, r.reason
+	FROM (SELECT c.place, coalesce(c.outcome, (c.got).outcome) AS outcome,
 		CASE WHEN c.outcome IS NULL THEN (c.got).attempt
-			ELSE c.attempts END,
+			ELSE c.attempts END AS attempt,
 		CASE WHEN c.outcome IS NULL THEN (c.got).response_status
-			ELSE c.response_status END,
+			ELSE c.response_status END AS response_status,
 		CASE WHEN c.outcome IS NULL THEN (c.got).response_headers
-			ELSE c.response_headers END,
+			ELSE c.response_headers END AS response_headers,
 		CASE WHEN c.outcome IS NULL THEN (c.got).response_body
-			ELSE c.response_body END,
+			ELSE c.response_body END AS response_body,
 		CASE WHEN c.outcome IS NULL THEN (c.got).expires_at
-			ELSE c.expires_at END,
+			ELSE c.expires_at END AS expires_at,
 		CASE WHEN c.outcome IS NULL THEN (c.got).retry_at
-			ELSE c.lease_expires_at END,
+			ELSE c.lease_expires_at END AS retry_at,
 		CASE WHEN c.outcome IS NULL THEN (c.got).reason
-			ELSE c.reason END
+			ELSE c.reason END AS reason,
+		-- A length is read without its body. No order: it is that of
+		-- the calls, and a sort would cost.
+		sum(octet_length(CASE WHEN c.outcome IS NULL
+				THEN (c.got).response_body
+				ELSE c.response_body END))
+			OVER (ROWS UNBOUNDED PRECEDING)
+			- octet_length(CASE WHEN c.outcome IS NULL
+				THEN (c.got).response_body
+				ELSE c.response_body END) > 8388608 AS later
 	FROM (SELECT l.*, CASE WHEN l.outcome IS NULL THEN
 			paynotify.guard_claim_one(l.tenant, l.route, l.key,
 				l.request_hash, l.lease, l.ttl, l.unknown,
@@ -142,7 +157,7 @@ BEGIN
 					AND i.request_path = u.route
 					AND i.key = u.key
 			OFFSET 0) l
-		OFFSET 0) c;
+		OFFSET 0) c) r;
 END
 $$;
 

@@ -288,13 +288,14 @@ attempt_company(struct pn_lane *lane)
 	int r;
 
 	qsort(lane->batch, lane->count, sizeof(lane->batch[0]), compare);
+	lane->returned = 0;
 	r = lane->kind->run(lane, lane->batch, lane->count, &lane->fault);
 	if (r > 0)
 		return settle_company(lane);
 	if (r < 0)
 		return_lost(lane, lane->batch, lane->count, r);
 	else
-		pn_lane_answered(lane, lane->count);
+		pn_lane_answered(lane, lane->count - lane->returned);
 	return r;
 }
 

@@ -187,8 +187,9 @@ run(struct pn_lane *lane, struct pn_claims_item *const *items, size_t count,
 {
 	PN_CLEANUP(pn_result_freep) PGresult *result = NULL;
 	struct pn_array arrays[PARAMETERS];
+	struct pn_claims_item *later[PN_BATCH_EVENTS_MAX];
 	struct pn_claim *claim;
-	size_t place;
+	size_t place, later_count = 0;
 	int r;
 
 	for (size_t i = 0; i < PARAMETERS; i++)
@@ -203,9 +204,18 @@ run(struct pn_lane *lane, struct pn_claims_item *const *items, size_t count,
 		place = (size_t)int_of(result, row, C_PLACE);
 		assert(place >= 1 && place <= count);
 		claim = claim_of(items[place - 1]);
+		if (pn_str_is(text_of(result, row, C_OUTCOME), "later")) {
+			later[later_count++] = items[place - 1];
+			continue;
+		}
 		fill(claim, result, row);
 		claim->done(claim);
 	}
+	/* The first is never one, so each time there are fewer. */
+	assert(later_count < count);
+	lane->returned = later_count;
+	if (later_count > 0)
+		pn_lane_return(lane, later, later_count);
 	return 0;
 }
 

@@ -40,7 +40,8 @@ struct pn_lane_kind {
 	const char *name; /* also of the prepared statement */
 	const char *sql;
 	/* Sends them as one statement. 0: committed, and done() was called for
-	 * each; else as pn_conn_run(), and nothing was done. */
+	 * each, but for lane->returned of several, which are to be sent again;
+	 * else as pn_conn_run(), and nothing was done. */
 	int (*run)(struct pn_lane *lane, struct pn_claims_item *const *items,
 	    size_t count, struct pn_error *ret_error);
 	/* The database does not say. Calls done(). */
@@ -71,6 +72,7 @@ struct pn_lane {
 	/* The thread's own. */
 	struct pn_claims_item *batch[PN_BATCH_EVENTS_MAX];
 	size_t count;
+	size_t returned;    /* of what run() had: in the queue again */
 	bool alone_is_next; /* they have every other batch at most */
 	struct pn_lane_held held[PN_LANE_HELD_MAX];
 	size_t held_next;

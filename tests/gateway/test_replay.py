@@ -72,6 +72,26 @@ class Replay(Case):
         self.assertEqual(first.get("Content-Length"), "900000")
         self.replayed(self.ask(key), first)
 
+    def test_gateway__long_answers_come_back_at_once(self):
+        """All would be 503, since the batch takes longer than a commit may;
+        and a new key beside them."""
+        firsts = {}
+        body = b"x" * (6 << 20)
+        for _ in range(5):
+            key = self.key()
+            self.made(self.ask(key))
+            self.stored(key, "response_body", body)
+            firsts[key] = None
+        for key in firsts:      # nobody remembers the short one
+            eventually(lambda k=key: self.ask(k).body == body, "it is long")
+        clients = [self.begin(key) for key in firsts for _ in range(2)]
+        self.made(self.ask(self.key()))
+        for client in clients:
+            reply = client.read()
+            self.assertEqual((reply.status, len(reply.body), reply.replayed),
+                             (201, len(body), True))
+            client.close()
+
     def test_gateway__only_chosen_headers_are_kept(self):
         """A session's cookie is for the one who was there."""
         key = self.key()

@@ -144,6 +144,24 @@ class Claims(GatewayCase):
         self.assertEqual(self.sql(dump.format("one")),
                          self.sql(dump.format("many")))
 
+    def test_bodies_have_an_end(self):
+        """A batch of large ones would take longer than anybody waits, and all
+        that are in it with them."""
+        for key in "abcd":
+            self.complete(key, self.claim(key).token, body=b"x" * (5 << 20))
+        self.used("e")
+        self.claim("f")
+        claims = [Claim(k) for k in "abcdefg"]
+        for _ in range(2):
+            got = self.claim_many(*claims)
+            self.assertEqual([len(g.response_body or b"") for g in got],
+                             [5 << 20] * 2 + [0] * 5)
+            self.assertEqual([g.outcome for g in got],
+                             ["replay"] * 2 + ["later"] * 3 + ["busy"]
+                             + [got[6].outcome])
+        self.assertEqual([g.outcome for g in self.claim_many(*claims[2:5])],
+                         ["replay", "replay", "later"])
+
     def test_one_key_twice_in_a_batch(self):
         """Both would run, or the batch fail."""
         got = self.claim_many(Claim("k"), Claim("k"), Claim("k", "other"))
