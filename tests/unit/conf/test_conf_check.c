@@ -134,6 +134,28 @@ test_conf_check__an_address_has_one_listener(void **state)
 			folder_refuse(*state, rows[i].text, rows[i].because);
 }
 
+/* An operator wonders why nothing runs while commits are slow: a lease that is
+ * over before its commit is known is none. */
+static void
+test_conf_check__a_lease_should_outlast_the_commit(void **state)
+{
+	static const char route[] = "[guard]\n"
+				    "[guard a]\n"
+				    "path = POST /a\n"
+				    "upstream = http://127.0.0.1:9/\n"
+				    "tenant = shop1\n";
+	const struct pn_conf *conf;
+	char text[512];
+
+	(void)snprintf(text, sizeof(text), "%slease = 2s\n", route);
+	conf = folder_accept(*state, text);
+	assert_non_null(strstr(conf->warnings,
+	    "[guard a] lease is not longer than [server] commit_timeout"));
+	(void)snprintf(text, sizeof(text), "%slease = 2001ms\n", route);
+	conf = folder_accept(*state, text);
+	assert_null(conf->warnings);
+}
+
 #define TEST(name) \
 	cmocka_unit_test_setup_teardown(name, folder_setup, folder_teardown)
 
@@ -142,6 +164,7 @@ main(void)
 {
 	const struct CMUnitTest tests[] = {
 		TEST(test_conf_check__unlikely_ids_and_types_are_warned_of),
+		TEST(test_conf_check__a_lease_should_outlast_the_commit),
 		TEST(test_conf_check__an_address_has_one_listener),
 	};
 

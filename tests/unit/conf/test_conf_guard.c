@@ -238,21 +238,6 @@ test_conf_guard__tenants_come_from_one_source(void **state)
 	}
 }
 
-/* An operator wonders why nothing runs while commits are slow: a lease that is
- * over before its commit is known is none. */
-static void
-test_conf_guard__a_lease_should_outlast_the_commit(void **state)
-{
-	struct folder *folder = *state;
-	const struct pn_conf *conf =
-	    folder_accept(folder, FIXED("a") "lease = 2s\n[guard]\n");
-
-	assert_non_null(strstr(conf->warnings,
-	    "[guard a] lease is not longer than [server] commit_timeout"));
-	conf = folder_accept(folder, FIXED("a") "lease = 2001ms\n[guard]\n");
-	assert_null(conf->warnings);
-}
-
 /* Routes that nobody serves look like a gateway until the first payment. */
 static void
 test_conf_guard__routes_and_listener_need_each_other(void **state)
@@ -496,7 +481,6 @@ main(void)
 		TEST(test_conf_guard__every_option_is_read),
 		TEST(test_conf_guard__routes_are_a_method_and_a_path),
 		TEST(test_conf_guard__tenants_come_from_one_source),
-		TEST(test_conf_guard__a_lease_should_outlast_the_commit),
 		TEST(test_conf_guard__routes_and_listener_need_each_other),
 		TEST(test_conf_guard__errors_say_where_what_belongs),
 		TEST(test_conf_guard__values_are_whole_and_in_range),
