@@ -281,8 +281,8 @@ oddity_check(const struct pn_wechat_sample_job *job)
 	if (dialects != 0)
 		return pn_error_set(job->error, 1,
 		    "the oddity \"" PN_STR_FMT "\" cannot be made of this "
-		    "event in dialect %s: try payment.succeeded, or the other "
-		    "dialect",
+		    "event in this dialect, %s: try payment.succeeded, or "
+		    "the other dialect",
 		    PN_STR_ARG(job->oddity), job->v2 ? "v2" : "v3");
 	return pn_error_set(job->error, 1,
 	    "no oddity \"" PN_STR_FMT "\": there are bad-amount, "
