@@ -91,7 +91,7 @@ sql -c 'CREATE ROLE shop_app LOGIN' -c 'CREATE TABLE public.orders (out_trade_no
 # The GRANT is the first thing an application needs; all below has no more.
 test_readme__1_the_application_registers() {
     block "$readme" sql register_consumer >"$work/register.sql"
-    run sql -f "$work/register.sql"; exits 0
+    run psql -qAtX -v ON_ERROR_STOP=1 -f "$work/register.sql"; exits 0
     same "$(sql -c "SELECT string_agg(name, ' ' ORDER BY name) FROM paynotify.consumers")" 'books shop'
 }
 
