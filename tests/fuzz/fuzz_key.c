@@ -49,7 +49,9 @@ check_public(struct pn_public_key *key)
 	    key, PN_RSA_SHA1, PN_STR("message"), (struct pn_str){ NULL, 0 }));
 	r = pn_public_key_parse(
 	    pn_str_from(pn_public_key_pem(key)), &again, &error);
-	assert(r == 0 || r == -ENOMEM);
+	/* Numbers that are no key's pass OpenSSL's check (by random bases) once,
+	 * and not the next time. */
+	assert(r == 0 || r == -ENOMEM || strstr(error.text, "damaged") != NULL);
 	if (r < 0)
 		return;
 	assert(memcmp(pn_public_key_fingerprint(key),
