@@ -123,7 +123,7 @@ enum pn_settle_act {
 enum pn_settled {
 	PN_SETTLED,
 	PN_SETTLED_LOST,    /* the lease was: nothing was changed */
-	PN_SETTLED_UNKNOWN, /* the database did not say within commit_timeout */
+	PN_SETTLED_UNKNOWN, /* the database did not say in time */
 };
 
 struct pn_settlement {
@@ -136,6 +136,9 @@ struct pn_settlement {
 	struct pn_str body;    /* of COMPLETE */
 	struct pn_str reason;  /* of AGAIN, ASIDE, DOUBT: ASCII, may be empty */
 	int64_t lease_us;      /* of RENEW */
+	/* Monotonic: it is tried until then, over as many connections as that
+	 * takes, but for commit_timeout at least. */
+	int64_t until_us;
 	void (*done)(struct pn_settlement *settlement);
 	void *payload;
 

@@ -193,13 +193,14 @@ pn_flight_abandon(
 
 /* Who leads gets what the upstream said, all others what is kept of it: if the
  * answer is, what anybody will get later. */
-static void
-answer_all(struct pn_flight *f, struct pn_after *after)
+void
+pn_flight_tell(struct pn_flight *f, struct pn_after *after)
 {
 	struct pn_result *result = f->result;
 	bool kept = result != NULL && result->expires_at_us != 0;
 	struct pn_guard_job *job;
 
+	assert(f->problem != PN_PROBLEM_NONE || result != NULL);
 	while ((job = pn_jobs_take(&f->jobs)) != NULL) {
 		if (f->problem == PN_PROBLEM_NONE) {
 			job->result = pn_result_ref(result);
@@ -214,8 +215,7 @@ void
 pn_flight_end(struct pn_flight *flight, struct pn_after *after)
 {
 	assert(!flight->renewing);
-	assert(flight->problem != PN_PROBLEM_NONE || flight->result != NULL);
-	answer_all(flight, after);
+	pn_flight_tell(flight, after);
 	link_out(flight);
 	flight->next = after->freed;
 	after->freed = flight;

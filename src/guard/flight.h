@@ -46,7 +46,7 @@ enum pn_flight_state {
 	PN_FLIGHT_QUEUED,  /* it is ours; max_in_flight others are at work */
 	PN_FLIGHT_RUNNING, /* the upstream is asked */
 	PN_FLIGHT_ANSWERED,
-	PN_FLIGHT_SETTLING,
+	PN_FLIGHT_SETTLING, /* for longer than a commit may take: is_kept */
 };
 
 struct pn_flight {
@@ -91,6 +91,7 @@ struct pn_flight {
 
 	/* What it came to, and what is told to the database. */
 	struct pn_settlement settlement;
+	bool is_kept;
 	enum pn_work work;
 	struct pn_result *result;
 	enum pn_problem problem;
@@ -99,7 +100,7 @@ struct pn_flight {
 
 /* max_in_flight of a route. */
 struct pn_room {
-	int64_t running;
+	int64_t running;                /* or is_kept */
 	struct pn_flight *first, **end; /* QUEUED */
 };
 
@@ -129,14 +130,6 @@ struct pn_guard {
 	bool tick_started;
 };
 
-/* What is to be done when the lock is no longer held. */
-struct pn_after {
-	struct pn_jobs answers;
-	struct pn_flight *freed; /* by next */
-};
-void pn_after_init(struct pn_after *after);
-void pn_after_do(struct pn_after *after);
-
 void pn_guard_lock(struct pn_guard *guard);
 void pn_guard_unlock(struct pn_guard *guard);
 
@@ -159,13 +152,16 @@ void pn_flight_remember(struct pn_flight *flight);
 /* lease.c. Tells the database act, then ends the flight. */
 void pn_flight_settle(
     struct pn_flight *flight, enum pn_settle_act act, int64_t now_us);
+/* SETTLING: who waits need wait no longer for the database. */
+void pn_flight_keep(struct pn_flight *flight, struct pn_after *after);
 void pn_flight_renew(struct pn_flight *flight, int64_t now_us);
 /* Its lease is lost: who asks for its key from now on finds it no more, and who
  * waits in it for the one that leads joins anew. */
 void pn_flight_hide(
     struct pn_flight *flight, int64_t now_us, struct pn_after *after);
-/* flight.c. Answers all who wait as the flight says (result, else problem) and
- * ends it. */
+/* flight.c. Answers all who wait as the flight says: result, else problem. */
+void pn_flight_tell(struct pn_flight *flight, struct pn_after *after);
+/* That, and it is gone. */
 void pn_flight_end(struct pn_flight *flight, struct pn_after *after);
 /* Answers those who have waited long enough, but not who leads. */
 void pn_flight_expire_jobs(
@@ -189,6 +185,8 @@ void pn_flight_conclude(
     struct pn_flight *flight, int64_t now_us, struct pn_after *after);
 /* Out of its room's queue, unsent. */
 void pn_flight_unqueue(struct pn_flight *flight);
+/* Its place is free: for the next, if it can be sent. */
+void pn_flight_leave_room(struct pn_flight *flight, int64_t now_us);
 /* How it ended: not answered, with an odd status; cut, with half the headers. */
 enum pn_client_end pn_guard_end(const struct pn_client_request *request);
 /* pass.c: a method without effect. Not under the lock. */

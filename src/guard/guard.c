@@ -352,11 +352,9 @@ stop_at(struct pn_guard *guard, int64_t at_us)
 
 /* Nobody waits any more; what is left is what the database is told. */
 static void
-finish_flights(struct pn_guard *guard)
+finish_flights(struct pn_guard *guard, int64_t until_us)
 {
 	const struct timespec ms = { .tv_nsec = 1000000 };
-	int64_t until_us =
-	    pn_clock_monotonic_us() + guard->conf->server.commit_timeout_us;
 	size_t left;
 
 	do {
@@ -381,21 +379,24 @@ end_tick(struct pn_guard *guard)
 void
 pn_guard_close(struct pn_guard *guard, int64_t grace_us)
 {
-	int64_t commit_us;
+	int64_t commit_us, until_us, left_us;
 
 	if (guard == NULL)
 		return;
 	assert(grace_us >= 0);
 	commit_us = guard->conf->server.commit_timeout_us;
+	until_us = pn_clock_monotonic_us() + commit_us;
 	if (guard->tick_started) {
 		stop_at(guard, pn_clock_monotonic_us() + grace_us);
 		pn_server_close(guard->server, grace_us + commit_us);
 		stop_at(guard, 0);
-		finish_flights(guard);
+		until_us = pn_clock_monotonic_us() + commit_us;
+		finish_flights(guard, until_us);
 		end_tick(guard);
 	}
 	pn_client_close(guard->client);
-	pn_claims_close(guard->claims, commit_us);
+	left_us = until_us - pn_clock_monotonic_us();
+	pn_claims_close(guard->claims, left_us > 0 ? left_us : 0);
 	assert(guard->flight_count == 0);
 	pn_memory_close(&guard->memory);
 	free(guard->rooms);

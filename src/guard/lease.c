@@ -16,6 +16,14 @@
  * from the submission of the claim or the renewal that the database confirmed,
  * so that neither a slow commit nor a process that was stopped makes it longer
  * here than it is there.
+ *
+ * What the work came to is known here alone until it is stored, and forgotten it
+ * would be done once more when the lease ends. So a settlement that takes longer
+ * than a commit may is kept, and tried until no lease can be left; only who
+ * waits for it is told. Its key's next request joins it as any that is under
+ * way. It holds an answer, so it has a place among max_in_flight: with a
+ * database that takes claims but no settlements a route does not go on for
+ * ever.
  */
 #include <assert.h>
 #include <string.h>
@@ -44,6 +52,9 @@ pn_flight_settle(
 		.scope = flight->scope,
 		.act = act,
 		.reason = pn_str_from(flight->reason),
+		/* All that the database has granted, seen or unseen, it had
+		 * granted by now. */
+		.until_us = now_us + flight->route->conf->lease_us,
 		.done = settled,
 		.payload = flight,
 	};
@@ -56,21 +67,39 @@ pn_flight_settle(
 	pn_claims_settle(flight->guard->claims, s);
 }
 
-/* What is not kept must not be told; what sets the key free may be told even if
- * it is not known to be free. */
+void
+pn_flight_keep(struct pn_flight *flight, struct pn_after *after)
+{
+	assert(flight->state == PN_FLIGHT_SETTLING && !flight->is_kept);
+	flight->is_kept = true;
+	pn_flight_room(flight)->running++;
+	pn_flight_log(flight, PN_LOG_WARNING,
+	    "what the work came to is not stored yet; it is tried for as long "
+	    "as the lease may last");
+	if (flight->settlement.act == PN_SETTLE_COMPLETE)
+		pn_flight_abandon(flight, PN_PROBLEM_NOT_STORED, after);
+	else
+		pn_flight_tell(flight, after);
+}
+
+/* What is not stored must not be told; what sets the key free may be told even
+ * if it is not known to be free. */
 static void
 settled(struct pn_settlement *settlement)
 {
 	struct pn_flight *f = settlement->payload;
 	struct pn_guard *guard = f->guard;
 	bool completes = settlement->act == PN_SETTLE_COMPLETE;
+	int64_t now_us;
 	struct pn_after after;
 
 	pn_after_init(&after);
 	pn_guard_lock(guard);
+	now_us = pn_clock_monotonic_us();
 	assert(f->state == PN_FLIGHT_SETTLING);
-	pn_series_observe(
-	    f->route->series.held, pn_clock_monotonic_us() - f->held_since_us);
+	pn_series_observe(f->route->series.held, now_us - f->held_since_us);
+	if (f->is_kept)
+		pn_flight_leave_room(f, now_us);
 	if (settlement->settled == PN_SETTLED_LOST) {
 		pn_metric_add(PN_METRIC_GUARD_LEASES_LOST, 1);
 		if (completes)

@@ -11,6 +11,8 @@
 
 #include "guard_internal.h"
 
+struct pn_flight;
+
 /* -- what a request came to (result.c) ---------------------------------------- */
 
 /* Shared by all who are given it, freed by the last. Immutable. */
@@ -65,6 +67,14 @@ struct pn_guard_job *pn_jobs_take(struct pn_jobs *jobs); /* NULL: empty */
 
 /* It waits for another one's answer from now on, if it does not already. */
 void pn_job_waits(struct pn_guard_job *job, int64_t now_us);
+/* What is to be done when the lock is no longer held. flight.c */
+struct pn_after {
+	struct pn_jobs answers;
+	struct pn_flight *freed; /* by next */
+};
+void pn_after_init(struct pn_after *after);
+void pn_after_do(struct pn_after *after);
+
 /* In the metrics (route_series.c): how it is answered. */
 void pn_guard_count(const struct pn_guard_job *job, enum pn_problem problem);
 /* Not under the lock. The job may be gone when they return. */
@@ -95,8 +105,6 @@ void pn_memory_forget(struct pn_memory *memory,
 void pn_memory_forget_all(struct pn_memory *memory);
 
 /* -- claims in doubt (doubt.c) ----------------------------------------------------- */
-
-struct pn_flight;
 
 /* Tokens of claims that may have been committed unseen. Under the lock. */
 struct pn_doubt {

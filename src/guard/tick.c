@@ -76,12 +76,25 @@ look_at_queued(struct pn_flight *f, int64_t now_us, struct pn_after *after)
 	pn_flight_settle(f, PN_SETTLE_FREE, now_us);
 }
 
-/* ANSWERED: a renewal is under way, then it is settled. */
+/* A renewal is under way, then it is settled. */
 static void
-look_at_settling(struct pn_flight *f, int64_t now_us, struct pn_after *after)
+look_at_answered(struct pn_flight *f, int64_t now_us, struct pn_after *after)
 {
 	if (now_us - f->since_us > commit_timeout_us(f))
 		pn_flight_abandon(f, PN_PROBLEM_NOT_STORED, after);
+	else
+		pn_flight_expire_jobs(f, now_us, after);
+}
+
+/* Here the claims leave it to us how long anybody waits. */
+static void
+look_at_settling(struct pn_flight *f, int64_t now_us, struct pn_after *after)
+{
+	if (!f->is_kept &&
+	    now_us - f->since_us > f->guard->conf->server.commit_timeout_us)
+		pn_flight_keep(f, after);
+	else if (f->is_kept && f->guard->stopping)
+		pn_flight_abandon(f, PN_PROBLEM_STOPPING, after);
 	else
 		pn_flight_expire_jobs(f, now_us, after);
 }
@@ -102,7 +115,7 @@ look_at(struct pn_flight *f, int64_t now_us, struct pn_after *after)
 		pn_flight_expire_jobs(f, now_us, after);
 		renew_if_due(f, now_us);
 		break;
-	case PN_FLIGHT_ANSWERED:
+	case PN_FLIGHT_ANSWERED: look_at_answered(f, now_us, after); break;
 	case PN_FLIGHT_SETTLING: look_at_settling(f, now_us, after); break;
 	}
 }

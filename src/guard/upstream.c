@@ -17,7 +17,8 @@
  *             hold: set aside; release: let go, the next runs at once
  *
  * A route has at most max_in_flight requests at its upstream; what is more waits
- * here with its key held, oldest first, and its lease is renewed.
+ * here with its key held, oldest first, and its lease is renewed. An answer that
+ * is kept until the database is back (lease.c) has a place among them.
  *
  * Whose turn it is is sent only while its lease holds by this process's clock:
  * it may have been lost while it waited (an operator, renewals that failed, a
@@ -209,15 +210,14 @@ fill_room(struct pn_guard *guard, struct pn_room *room, int64_t now_us)
 	}
 }
 
-/* Its place is free: for the next, if it can be sent. */
-static void
-leave_room(struct pn_flight *f, int64_t now_us)
+void
+pn_flight_leave_room(struct pn_flight *flight, int64_t now_us)
 {
-	struct pn_room *room = pn_flight_room(f);
+	struct pn_room *room = pn_flight_room(flight);
 
 	assert(room->running > 0);
 	room->running--;
-	fill_room(f->guard, room, now_us);
+	fill_room(flight->guard, room, now_us);
 }
 
 void
@@ -407,7 +407,7 @@ answered(struct pn_client_request *request)
 	f->state = PN_FLIGHT_ANSWERED;
 	f->since_us = now_us;
 	tell(f);
-	leave_room(f, now_us);
+	pn_flight_leave_room(f, now_us);
 	if (!f->renewing)
 		pn_flight_conclude(f, now_us, &after);
 	pn_guard_unlock(guard);

@@ -9,7 +9,7 @@
  *
  * What is queued when its time is over is answered by the timer, since the
  * lane's thread may sit in an attempt to connect, or in a commit that waits for
- * a standby. What a lane has sent is answered by the end of its statement, late
+ * a standby. That time is commit_timeout, or what a settlement says. What a lane has sent is answered by the end of its statement, late
  * or not: only that tells the truth. So the timer never touches it.
  *
  * Closing: the lanes get the grace to end, then all threads are stopped, and
@@ -165,6 +165,8 @@ pn_claims_submit(struct pn_claims *claims, struct pn_claim *claim)
 	assert(claim->done != NULL && claim->terms != NULL);
 	claim->item = (struct pn_claims_item){
 		.scope = scope,
+		.deadline_us =
+		    pn_clock_monotonic_us() + claims->commit_timeout_us,
 		.bytes = scope->tenant.len + scope->route.len + scope->key.len +
 			 ITEM_BYTES,
 	};
@@ -175,10 +177,15 @@ void
 pn_claims_settle(struct pn_claims *claims, struct pn_settlement *settlement)
 {
 	const struct pn_claim_scope *scope = &settlement->scope;
+	int64_t deadline_us =
+	    pn_clock_monotonic_us() + claims->commit_timeout_us;
 
 	assert(settlement->done != NULL);
+	if (deadline_us < settlement->until_us)
+		deadline_us = settlement->until_us;
 	settlement->item = (struct pn_claims_item){
 		.scope = scope,
+		.deadline_us = deadline_us,
 		.bytes = scope->tenant.len + scope->route.len + scope->key.len +
 			 settlement->headers.len + settlement->body.len +
 			 settlement->reason.len + ITEM_BYTES,

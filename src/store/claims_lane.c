@@ -50,8 +50,7 @@ unlink_at(struct pn_lane *lane, struct pn_claims_item **at)
 void
 pn_lane_submit(struct pn_lane *lane, struct pn_claims_item *item)
 {
-	item->deadline_us =
-	    pn_clock_monotonic_us() + lane->claims->commit_timeout_us;
+	assert(item->deadline_us != 0);
 	pthread_mutex_lock(&lane->lock);
 	assert(*lane->last == NULL);
 	*lane->last = item;

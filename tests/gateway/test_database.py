@@ -44,7 +44,13 @@ def postgres_pids():
 
 
 class DatabaseCase(Case):
-    routes = {"charges": "wait = 50s\nlease = 5m", "now": "wait = 0s"}
+    routes = {
+        "charges": "wait = 50s\nlease = 5m",
+        "now": "wait = 0s\nlease = 5m",
+        "one": "wait = 500ms\nlease = 5m\nmax_in_flight = 1",
+        "retry": "wait = 50s\nlease = 3s",
+        "hold": "wait = 50s\nlease = 3s\nunknown = hold",
+    }
 
     def setUp(self):
         self.down = False
@@ -138,9 +144,20 @@ class Short(DatabaseCase):
         self.replayed(self.ask(key), first)
         self.assertEqual(self.attempts(key), [1])
 
+    def not_stored(self, route="charges", **more):
+        """Killed between the upstream's answer and the commit, and away for
+        longer than the clients wait: key."""
+        key = self.key()
+        client, seen = self.hold(key, route, **more)
+        self.kill()
+        seen.release()
+        self.problem(client.read(), "not-stored", 503, again=True)
+        return key
+
     def test_gateway__an_answer_that_is_not_stored_is_not_told(self):
-        """Killed between the upstream's answer and the commit: 503, and the
-        key is not used up; the next one runs when the lease ends."""
+        """Killed between the upstream's answer and the commit: 503. But the
+        answer is kept while the lease lasts, and stored when the database is
+        back: to run once more would be a second charge."""
         key = self.key()
         client, seen = self.hold(key)
         waiters = self.waiters(3, key)
@@ -150,9 +167,95 @@ class Short(DatabaseCase):
             said = self.problem(c.read(), "not-stored", 503, again=True)
             self.assertIn("may have been done", said["detail"])
         self.back()
+        self.in_state(key, "COMPLETED")
+        first = self.ask(key)
+        self.assertEqual(bytes(self.row(key, "response_body")[0]), first.body)
+        self.replayed(first, first)
+        self.assertEqual(self.attempts(key), [1])
+
+    def test_gateway__a_retry_waits_for_what_is_not_stored_yet(self):
+        """As for any request that is under way: no second run, and no answer
+        before the commit."""
+        key = self.not_stored()
+        waiters = self.waiters(3, key)
+        self.back()
+        first = waiters[0].read()
+        self.assertEqual(first.status, 201, first)
+        for reply in [first, *(c.read() for c in waiters[1:]), self.ask(key)]:
+            self.replayed(reply, first)
+        self.assertEqual(self.attempts(key), [1])
+
+    def test_gateway__a_retry_that_waits_no_longer_is_told_to_come_again(self):
+        """Not that the work was done: that is not stored yet."""
+        key = self.not_stored("now")
+        self.problem(self.ask(key, "now"), "in-progress", 409, again=True)
+        self.back()
+        self.in_state(key, "COMPLETED")
+        self.assertTrue(self.ask(key, "now").replayed)
+        self.assertEqual(self.attempts(key), [1])
+
+    def test_gateway__a_database_away_longer_than_the_lease_is_unknown(self):
+        """The key is nobody's then: `unknown` says what becomes of it, as of
+        one whose holder crashed."""
+        retry = self.not_stored("retry")
+        eventually(lambda: self.daemon.metric("flights") == 0,
+                   "its lease is over")
+        self.back()
+        self.assertEqual(self.state(retry), "PROCESSING")
+        first = self.made(self.ask(retry, "retry"))
+        self.replayed(self.ask(retry, "retry"), first)
+        self.assertEqual(self.attempts(retry), [1, 2])
+        hold = self.not_stored("hold")
+        eventually(lambda: self.daemon.metric("flights") == 0,
+                   "its lease is over")
+        self.back()
+        self.problem(self.ask(hold, "hold"), "set-aside", 409)
+        self.assertEqual(self.attempts(hold), [1])
+
+    def test_gateway__what_is_known_not_to_be_done_is_told(self):
+        """Nothing has to be stored for that: who waits gets the upstream's
+        answer in the time of a commit, and the key is free once the database
+        is back, not at the end of its lease."""
+        key = self.key()
+        client, seen = self.hold(key, then={"status": 429})
+        self.kill()
+        seen.release()
+        self.made(client.read(), 429)
+        self.back()
+        eventually(lambda: self.state(key) is None, "it is free")
+        self.made(self.ask(key))
+        self.assertEqual(self.attempts(key), [1, 1])
+
+    def test_gateway__answers_that_are_not_stored_have_a_limit(self):
+        """They have their places in max_in_flight: else a database that takes
+        claims, and no answers, would fill the memory with answers."""
+        key, other = self.key(), self.key()
+        client, seen = self.hold(key, "one")
+        blocker = self.lock(key)
+        seen.release()
+        self.problem(client.read(), "not-stored", 503, again=True)
+        self.problem(self.ask(other, "one"), "no-room", 503, again=True)
+        self.assertEqual(self.upstream.seen(other), [])
+        blocker.rollback()
+        blocker.close()
+        self.in_state(key, "COMPLETED")
+        self.made(self.ask(other, "one"))
+        self.assertTrue(self.ask(key, "one").replayed)
+        self.assertEqual(self.attempts(key), [1])
+
+    def test_gateway__a_stop_tries_to_store_what_is_not_stored_yet(self):
+        """And ends: what it cannot store in the time of a commit is left to
+        its lease. Who waits for it is told so."""
+        daemon = self.start()
+        key = self.not_stored(daemon=daemon)
+        waiter = self.waiters(1, key, daemon=daemon)[0]
+        daemon.signal(signal.SIGTERM)
+        self.problem(waiter.read(), "stopping", 503, again=True)
+        self.assertEqual(daemon.process.wait(60), 0, daemon.log())
+        self.back()
         self.assertEqual(self.state(key), "PROCESSING")
         self.end_lease(key)
-        self.settled_once(key)
+        self.made(self.ask(key))
         self.assertEqual(self.attempts(key), [1, 2])
 
     def test_gateway__a_claim_lost_in_the_commit_is_the_retrys(self):

@@ -238,15 +238,16 @@ allow_connections(struct claims_fixture *f, bool allow)
 }
 
 /* If it failed: without the database clients would wait for an answer, or the
- * gateway would not come back. */
+ * gateway would not come back; or an answer that could still be stored would be
+ * thrown away. */
 static void
 test_claims__without_a_database_nobody_waits(void **state)
 {
 	struct claims_fixture *f = *state;
 	struct pn_claims *claims;
 	struct heard heard;
-	struct settlement s;
-	struct claim c, d;
+	struct settlement s, patient;
+	struct claim b, c, d;
 	enum pn_settled r;
 
 	pn_claims_close(f->claims, PN_SECOND_US);
@@ -254,6 +255,8 @@ test_claims__without_a_database_nobody_waits(void **state)
 	claims = claims_new(f->dsn, SHORT_US, &heard);
 	while (claim_put(claims, &c, "a", "r") != PN_CLAIM_RUN)
 		; /* connected by then; bounded by the test's time-out */
+	while (claim_put(claims, &b, "patient", "r") != PN_CLAIM_RUN)
+		; /* ditto */
 	allow_connections(f, false);
 	(void)db(
 	    f->db, "SELECT count(pg_terminate_backend(pid)) " CLAIMS_SESSIONS);
@@ -262,9 +265,14 @@ test_claims__without_a_database_nobody_waits(void **state)
 	pn_claims_submit(claims, &d.claim);
 	settlement_init(&s, &c, PN_SETTLE_COMPLETE, "x");
 	pn_claims_settle(claims, &s.settlement);
+	settlement_init(&patient, &b, PN_SETTLE_COMPLETE, "y");
+	patient.settlement.until_us = pn_clock_monotonic_us() + TERMS.lease_us;
+	pn_claims_settle(claims, &patient.settlement);
 	assert_int_equal(claim_wait(&d), PN_CLAIM_UNAVAILABLE);
 	assert_int_equal(settlement_wait(&s), PN_SETTLED_UNKNOWN);
+	assert_false(settlement_is_done(&patient));
 	allow_connections(f, true);
+	assert_int_equal(settlement_wait(&patient), PN_SETTLED);
 	while (claim_put(claims, &d, "b", "r") == PN_CLAIM_UNAVAILABLE)
 		; /* bounded by the test's time-out */
 	do        /* ditto */
