@@ -349,8 +349,10 @@ pn_flight_hide(struct pn_flight *f, int64_t now_us, struct pn_after *after)
 	while ((job = jobs.first) != NULL) {
 		jobs.first = job->next;
 		job->next = NULL;
-		if (job->leads || f->guard->stopping)
+		if (job->leads)
 			pn_jobs_add(&f->jobs, job);
+		else if (f->guard->stopping)
+			refuse(job, PN_PROBLEM_STOPPING, after);
 		else
 			join(f->guard, job, f->digest, now_us, after);
 	}

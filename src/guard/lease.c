@@ -7,7 +7,8 @@
  * the upstream is still heard out, but its answer can no longer be kept, and so
  * is not told either: another attempt may be under way, and two clients would
  * be told two truths. What was not sent yet is claimed again; and of what was
- * all but the one who leads join anew: an operator who released the key of a
+ * all but the one who leads join anew, also if only the settlement finds it lost:
+ * the lease was not theirs, and an operator who released the key of a
  * request that hangs wants the next one to run, also here. So a notification of
  * a key that is ours has its lease renewed at once: only that tells whether it
  * still is.
@@ -102,6 +103,8 @@ settled(struct pn_settlement *settlement)
 		pn_flight_leave_room(f, now_us);
 	if (settlement->settled == PN_SETTLED_LOST) {
 		pn_metric_add(PN_METRIC_GUARD_LEASES_LOST, 1);
+		f->lost = true;
+		pn_flight_hide(f, now_us, &after);
 		if (completes)
 			f->problem = PN_PROBLEM_LEASE_LOST;
 	} else if (settlement->settled == PN_SETTLED_UNKNOWN) {

@@ -213,6 +213,25 @@ class Leases(ShortLeases):
         seen.release()
         self.problem(client.read(), "not-stored", 503, again=True)
 
+    def test_gateway__who_waits_for_a_lost_settlement_asks_anew(self):
+        """The lease was not theirs to lose: one of them runs, and the others
+        wait for that one. What the lost one came to is for its client."""
+        for status in (201, 429):
+            key = self.key()
+            client, seen = self.hold(key, "poison", then={"status": status})
+            waiters = self.waiters(2, key, "poison")
+            self.end_lease(key)
+            seen.release()
+            if status == 201:
+                self.problem(client.read(), "lease-lost", 409, again=True)
+            else:
+                self.made(client.read(), status)
+            replies = sorted((c.read() for c in waiters),
+                             key=lambda r: r.replayed)
+            first = self.made(replies[0])
+            self.replayed(replies[1], first)
+            self.assertEqual(self.attempts(key), [1, 2])
+
     def test_gateway__the_lease_slides_while_the_upstream_works(self):
         """An upstream that is slower than the lease keeps its key: nobody else
         runs, and its answer is stored."""
