@@ -143,14 +143,10 @@ act_close(struct acting *acting)
 	pn_buf_done(&acting->out);
 }
 
-/* redeliver, skip: events, or all in a state */
-static int
-act_on_events(struct ctl *ctl, enum pn_delivery_action action)
+int
+ctl_deliveries_act_check(const struct ctl *ctl)
 {
 	const struct ctl_args *args = &ctl->args;
-	struct acting acting;
-	bool go_on = true;
-	int r;
 
 	if ((args->operand_count > 0) == (args->state != NULL))
 		return ctl_usage(ctl->command,
@@ -161,6 +157,18 @@ act_on_events(struct ctl *ctl, enum pn_delivery_action action)
 	    strcmp(args->state, "retry") != 0)
 		return ctl_usage(ctl->command,
 		    "--state \"%s\": here it is dead or retry", args->state);
+	return CTL_DONE;
+}
+
+/* redeliver, skip: events, or all in a state */
+static int
+act_on_events(struct ctl *ctl, enum pn_delivery_action action)
+{
+	const struct ctl_args *args = &ctl->args;
+	struct acting acting;
+	bool go_on = true;
+	int r;
+
 	r = act_open(&acting, ctl, action);
 	if (r == CTL_DONE)
 		r = ctl_consumer_choose(ctl, &acting.consumer);

@@ -216,6 +216,22 @@ complain_option(const struct ctl_command *command, int val, char **argv)
 	return ctl_usage(command, "unknown option \"%s\"", word);
 }
 
+int
+ctl_usage_provider(const struct ctl_command *command, const char *option,
+    const char *value, struct pn_str name)
+{
+	PN_CLEANUP(pn_buf_done)
+	struct pn_buf all = pn_buf_init(CTL_OUTPUT_BYTES_MAX);
+
+	for (size_t i = 0; pn_provider_at(i) != NULL; i++)
+		pn_buf_printf(
+		    &all, "%s%s", i > 0 ? ", " : "", pn_provider_at(i)->name);
+	return ctl_usage(command,
+	    "--%s \"%s\": there is no provider \"" PN_STR_FMT
+	    "\"; there are " PN_STR_FMT,
+	    option, value, PN_STR_ARG(name), PN_STR_ARG(pn_buf_str(&all)));
+}
+
 static int
 check_given(const struct ctl_command *command, uint64_t given,
     const struct ctl_args *args)
@@ -229,6 +245,10 @@ check_given(const struct ctl_command *command, uint64_t given,
 	if (args->operand_count > command->operand_max)
 		return ctl_usage(command, "\"%s\" is one word too many",
 		    args->operands[command->operand_max]);
+	if (args->provider != NULL &&
+	    pn_provider_find(pn_str_from(args->provider)) == NULL)
+		return ctl_usage_provider(command, "provider", args->provider,
+		    pn_str_from(args->provider));
 	for (size_t i = 0; i < args->operand_count; i++)
 		if (args->operands[i][0] == '\0')
 			return ctl_usage(

@@ -11,6 +11,7 @@
 #include <stdint.h>
 
 #include "paynotify/compiler.h"
+#include "paynotify/str.h"
 
 struct ctl_command;
 
@@ -104,5 +105,9 @@ extern const struct ctl_option ctl_options[CTL_OPT_COUNT];
  * what durations count back from. */
 int ctl_args_parse(const struct ctl_command *command, int argc, char **argv,
     int64_t now_us, struct ctl_args *ret_args) PN_MUSTCHECK;
+/* Tells that the value of an option names no provider, and which there are:
+ * CTL_USAGE. */
+int ctl_usage_provider(const struct ctl_command *command, const char *option,
+    const char *value, struct pn_str name);
 
 #endif

@@ -252,6 +252,7 @@ const struct ctl_command ctl_commands[] = {
 	    .operand_max = 1,
 	    .options = COMMON,
 	    .need = CTL_NEEDS_DATABASE,
+	    .check = ctl_quarantine_show_check,
 	    .run = ctl_quarantine_show,
 	    .summary = "one entry: why, what it conflicts with, what to do",
 	    .details = "",
@@ -292,6 +293,7 @@ const struct ctl_command ctl_commands[] = {
 		       CTL_BIT(CTL_OPT_STATE) | CTL_BIT(CTL_OPT_TENANT) |
 		       CTL_BIT(CTL_OPT_LIMIT),
 	    .need = CTL_NEEDS_DATABASE,
+	    .check = ctl_deliveries_list_check,
 	    .run = ctl_deliveries_list,
 	    .summary = "the consumers, and what is not handed off, oldest "
 		       "first",
@@ -324,6 +326,7 @@ const struct ctl_command ctl_commands[] = {
 		       CTL_BIT(CTL_OPT_STATE_ALL),
 	    .required = CTL_BIT(CTL_OPT_REASON),
 	    .need = CTL_NEEDS_WRITING,
+	    .check = ctl_deliveries_act_check,
 	    .run = ctl_deliveries_redeliver,
 	    .summary = "hand events over once more, done or dead",
 	    .details =
@@ -341,6 +344,7 @@ const struct ctl_command ctl_commands[] = {
 		       CTL_BIT(CTL_OPT_STATE_ALL),
 	    .required = CTL_BIT(CTL_OPT_REASON),
 	    .need = CTL_NEEDS_WRITING,
+	    .check = ctl_deliveries_act_check,
 	    .run = ctl_deliveries_skip,
 	    .summary = "give events up: never handed over, their orders go on",
 	    .details = "EVENT as for redeliver. One in flight loses its lease "
@@ -378,6 +382,7 @@ const struct ctl_command ctl_commands[] = {
 	    .options = COMMON | KEY_SCOPE | CTL_BIT(CTL_OPT_STATE_KEY) |
 		       CTL_BIT(CTL_OPT_LIMIT),
 	    .need = CTL_NEEDS_DATABASE,
+	    .check = ctl_keys_list_check,
 	    .run = ctl_keys_list,
 	    .summary = "the guard's keys; --state FAILED: those set aside",
 	    .details =
@@ -394,6 +399,7 @@ const struct ctl_command ctl_commands[] = {
 	    .operand_max = 1,
 	    .options = COMMON | KEY_SCOPE,
 	    .need = CTL_NEEDS_DATABASE,
+	    .check = ctl_keys_check,
 	    .run = ctl_keys_show,
 	    .summary = "one key, its answer, and what was done by hand",
 	    .details =
@@ -409,6 +415,7 @@ const struct ctl_command ctl_commands[] = {
 	    .options = COMMON | KEY_SCOPE | RECORD,
 	    .required = KEY_SCOPE | CTL_BIT(CTL_OPT_REASON),
 	    .need = CTL_NEEDS_WRITING,
+	    .check = ctl_keys_check,
 	    .run = ctl_keys_release,
 	    .summary = "have a key's next request run, whatever came before",
 	    .details =
@@ -426,6 +433,7 @@ const struct ctl_command ctl_commands[] = {
 	    .options = COMMON | KEY_SCOPE | RECORD,
 	    .required = KEY_SCOPE | CTL_BIT(CTL_OPT_REASON),
 	    .need = CTL_NEEDS_WRITING,
+	    .check = ctl_keys_check,
 	    .run = ctl_keys_forget,
 	    .summary = "forget a key and its answer, as if it had never come",
 	    .details =

@@ -107,16 +107,24 @@ list_deliveries(struct ctl *ctl, struct ctl_list *list)
 }
 
 int
+ctl_deliveries_list_check(const struct ctl *ctl)
+{
+	const char *state = ctl->args.state;
+
+	if (state != NULL && !is_listed_state(state))
+		return ctl_usage(ctl->command,
+		    "--state \"%s\" is none of leased, waiting, retry, dead",
+		    state);
+	return CTL_DONE;
+}
+
+int
 ctl_deliveries_list(struct ctl *ctl)
 {
 	const struct ctl_args *args = &ctl->args;
 	struct ctl_list list;
 	int r;
 
-	if (args->state != NULL && !is_listed_state(args->state))
-		return ctl_usage(ctl->command,
-		    "--state \"%s\" is none of leased, waiting, retry, dead",
-		    args->state);
 	r = ctl_list_open(&list, ctl, titles, PN_COUNT(titles));
 	if (r == CTL_DONE)
 		r = list_consumers(ctl, &list);

@@ -94,6 +94,28 @@ make_sample(const struct ctl_run *run, const struct delivery *delivery,
 	    run->ctl->provider_account, &sample, arena, ret_request, ret_error);
 }
 
+int
+ctl_run_try(const struct ctl_run *run)
+{
+	const struct delivery first = { .now_us = pn_clock_realtime_us() };
+	PN_CLEANUP(pn_arena_freep)
+	struct pn_arena *arena = pn_arena_new(PN_ARENA_BYTES_MAX);
+	struct pn_error error = { .text = "out of memory" };
+	struct pn_request request;
+	int r = -ENOMEM;
+
+	if (arena != NULL)
+		r = make_sample(run, &first, arena, &request, &error);
+	if (r > 0)
+		return ctl_usage(run->ctl->command, "%s", error.text);
+	if (r < 0) {
+		ctl_complain("cannot make \"%s\": %s",
+		    run->ctl->args.operands[0], error.text);
+		return CTL_REFUSED;
+	}
+	return CTL_DONE;
+}
+
 /* What our own verification reads from the sample, for the line that is
  * printed: an order number to look for. Empty where it cannot be read. */
 static void

@@ -94,42 +94,42 @@ add_row(const struct pn_guard_key_row *row, void *payload)
 	return ctl_list_added(list, r);
 }
 
-/* The state as the database spells it; *ret_state is NULL for any. */
-static int
-find_state(const struct ctl *ctl, const char **ret_state)
+/* The state as the database spells it; NULL: it is none, or not given. */
+static const char *
+state_of(const struct ctl *ctl)
 {
-	*ret_state = NULL;
-	if (ctl->args.state == NULL)
-		return CTL_DONE;
 	for (size_t i = 0; i < PN_COUNT(states); i++)
-		if (pn_str_equal_fold(
+		if (ctl->args.state != NULL &&
+		    pn_str_equal_fold(
 			pn_str_from(ctl->args.state), pn_str_from(states[i])))
-			*ret_state = states[i];
-	if (*ret_state != NULL)
-		return CTL_DONE;
-	return ctl_usage(ctl->command,
-	    "--state \"%s\" is none of PROCESSING, COMPLETED, FAILED",
-	    ctl->args.state);
+			return states[i];
+	return NULL;
+}
+
+int
+ctl_keys_list_check(const struct ctl *ctl)
+{
+	if (ctl->args.state != NULL && state_of(ctl) == NULL)
+		return ctl_usage(ctl->command,
+		    "--state \"%s\" is none of PROCESSING, COMPLETED, FAILED",
+		    ctl->args.state);
+	return ctl_keys_check(ctl);
 }
 
 int
 ctl_keys_list(struct ctl *ctl)
 {
 	const struct ctl_args *args = &ctl->args;
-	struct pn_guard_key_filter filter = {
+	const struct pn_guard_key_filter filter = {
 		.tenant = args->tenant,
 		.route = args->route,
+		.state = state_of(ctl),
 		.limit = ctl_list_limit(ctl),
 	};
 	struct pn_error error = { .text = "" };
 	struct ctl_list list;
-	int r = ctl_keys_check(ctl);
+	int r = ctl_list_open(&list, ctl, titles, PN_COUNT(titles));
 
-	if (r == CTL_DONE)
-		r = find_state(ctl, &filter.state);
-	if (r != CTL_DONE)
-		return r;
-	r = ctl_list_open(&list, ctl, titles, PN_COUNT(titles));
 	if (r == CTL_DONE) {
 		r = pn_query_guard_keys(
 		    ctl->query, &filter, add_row, &list, &error);

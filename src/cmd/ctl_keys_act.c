@@ -65,14 +65,11 @@ act_on_key(struct ctl *ctl, enum pn_guard_act act)
 {
 	PN_CLEANUP(pn_buf_done)
 	struct pn_buf actor = pn_buf_init(CTL_OUTPUT_BYTES_MAX);
-	int r = ctl_keys_check(ctl);
 
 	/* By the table of commands. */
 	assert(ctl->args.operand_count == 1);
 	assert(ctl->args.tenant != NULL && ctl->args.route != NULL);
 	assert(ctl->args.reason != NULL);
-	if (r != CTL_DONE)
-		return r;
 	ctl_actor_find(&ctl->args, &actor);
 	if (pn_buf_failed(&actor)) {
 		ctl_complain("out of memory");

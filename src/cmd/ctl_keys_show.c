@@ -278,10 +278,8 @@ ctl_keys_show(struct ctl *ctl)
 		.last = pn_buf_init(CTL_OUTPUT_BYTES_MAX),
 		.table =
 		    ctl_table_new(action_titles, PN_COUNT(action_titles)) };
-	int r = ctl_keys_check(ctl);
+	int r = find_scope(ctl, &scopes);
 
-	if (r == CTL_DONE)
-		r = find_scope(ctl, &scopes);
 	if (r == CTL_DONE)
 		r = show_key(ctl, &scopes, &show);
 	pn_buf_done(&scopes.tenant);

@@ -9,6 +9,7 @@
  */
 #include "ctl_list.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <string.h>
 
@@ -169,6 +170,26 @@ on_entry(const struct pn_quarantine_row *row, void *payload)
 	return 0;
 }
 
+static int
+id_of(const struct ctl *ctl, uint64_t *ret_id)
+{
+	return pn_parse_uint(
+	    pn_str_from(ctl->args.operands[0]), INT64_MAX, ret_id);
+}
+
+int
+ctl_quarantine_show_check(const struct ctl *ctl)
+{
+	uint64_t id;
+
+	if (id_of(ctl, &id) != 0)
+		return ctl_usage(ctl->command,
+		    "\"%s\" is no ID, which is a number: `" CTL_NAME
+		    " quarantine list` has them",
+		    ctl->args.operands[0]);
+	return CTL_DONE;
+}
+
 int
 ctl_quarantine_show(struct ctl *ctl)
 {
@@ -176,15 +197,10 @@ ctl_quarantine_show(struct ctl *ctl)
 		.ctl = ctl,
 		.out = pn_buf_init(CTL_OUTPUT_BYTES_MAX),
 	};
-	uint64_t id;
-	int r;
+	uint64_t id = 0;
+	int r = id_of(ctl, &id);
 
-	if (pn_parse_uint(pn_str_from(ctl->args.operands[0]), INT64_MAX, &id) !=
-	    0)
-		return ctl_usage(ctl->command,
-		    "\"%s\" is no ID, which is a number: `" CTL_NAME
-		    " quarantine list` has them",
-		    ctl->args.operands[0]);
+	assert(r == 0); /* ctl_quarantine_show_check() */
 	r = pn_query_quarantine_entry(
 	    ctl->query, (int64_t)id, on_entry, &showing, &showing.error);
 	if (r < 0) {

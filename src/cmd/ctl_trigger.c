@@ -111,7 +111,8 @@ prepare(struct ctl_run *run)
 	if (args->out != NULL && args->connections > 1)
 		return ctl_usage(run->ctl->command, "--connections is for "
 						    "sending, not with --out");
-	return load_sign_key(run);
+	r = load_sign_key(run);
+	return r != CTL_DONE ? r : ctl_run_try(run);
 }
 
 static void
@@ -150,15 +151,15 @@ ctl_trigger(struct ctl *ctl)
 
 	if (ctl->args.list)
 		return print_list(ctl);
+	run.seed = ctl->args.seed;
+	if (!ctl->args.seed_given)
+		pn_random_bytes(&run.seed, sizeof(run.seed));
 	r = prepare(&run);
 	if (r == CTL_DONE && pn_net_init() < 0) {
 		ctl_complain("could not start the network library");
 		r = CTL_REFUSED;
 	}
 	if (r == CTL_DONE) {
-		run.seed = ctl->args.seed;
-		if (!ctl->args.seed_given)
-			pn_random_bytes(&run.seed, sizeof(run.seed));
 		ctl_run_deliver(&run);
 		if (ctl->args.out == NULL && run.sent > 0) {
 			add_summary(&out, &run);

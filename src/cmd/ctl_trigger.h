@@ -29,6 +29,11 @@ struct ctl_run {
 	bool stop;
 };
 
+/* Makes the first sample and throws it away: what cannot be made is told before
+ * anything is sent. CTL_DONE; CTL_USAGE when there is no such event, oddity or
+ * the like; CTL_REFUSED when the account has not what it takes. */
+int ctl_run_try(const struct ctl_run *run) PN_MUSTCHECK;
+
 /* Makes every delivery of the run; counts and tells as it goes. */
 void ctl_run_deliver(struct ctl_run *run);
 

@@ -98,10 +98,8 @@ open_account(struct ctl *ctl)
 		    ctl->args.account);
 	ctl->provider = pn_provider_find(provider);
 	if (ctl->provider == NULL)
-		return ctl_usage(ctl->command,
-		    "--account \"%s\": there is no "
-		    "provider \"" PN_STR_FMT "\"",
-		    ctl->args.account, PN_STR_ARG(provider));
+		return ctl_usage_provider(
+		    ctl->command, "account", ctl->args.account, provider);
 	if (pn_conf_load(
 		ctl->args.config, ctl->args.account, &ctl->conf, &error) < 0) {
 		ctl_complain("%s", error.text);

@@ -210,6 +210,18 @@ is_v2_only(struct pn_str event)
 }
 
 static int
+options_check(const struct pn_wechat_sample_job *job)
+{
+	if (job->sample->charset != NULL)
+		return pn_error_set(
+		    job->error, 1, "wechat has no charsets: it is all UTF-8");
+	if (job->refund_minor > job->amount_minor)
+		return pn_error_set(
+		    job->error, 1, "a refund cannot be more than the amount");
+	return 0;
+}
+
+static int
 dialect_find(struct pn_wechat_sample_job *job)
 {
 	const struct pn_wechat_account *account = job->account;
@@ -378,7 +390,9 @@ pn_wechat_sample(const void *account, const struct pn_sample *sample,
 	/* The fen that makes it another order than the usual sample. */
 	if (pn_wechat_sample_is(&job, "bad-amount"))
 		job.amount_minor += job.amount_minor < INT64_MAX ? 1 : -1;
-	r = dialect_find(&job);
+	r = options_check(&job);
+	if (r == 0)
+		r = dialect_find(&job);
 	if (r == 0)
 		r = kind_find(&job);
 	if (r == 0)

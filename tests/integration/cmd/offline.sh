@@ -111,6 +111,31 @@ test_cmd__every_command_has_the_same_exit_codes() {
     same "$n" "$(commands | wc -l)"
 }
 
+# What a command knows beforehand is told beforehand, whatever the database does.
+test_cmd__unknown_words_are_usage_errors() {
+    local args wanted
+    while IFS='|' read -r args wanted; do
+        read -ra args <<<"$args"
+        run "$ctl" "${args[@]}" -c "$work/away.conf"; exits 2; complains "$wanted"; same "$out" ''
+        complains '^usage: paynotifyctl .*--help'
+    done <<'LIST'
+receipts list --verdict nonsense|none of recorded, duplicate
+receipts list --provider paypal|no provider "paypal"; there are alipay, wechat
+quarantine list --state nonsense|none of open, accepted
+quarantine list --provider paypal|no provider "paypal"
+quarantine show nonsense|is no ID
+deliveries list --state nonsense|none of leased, waiting
+deliveries skip --reason x|needs EVENT, or --state dead
+deliveries redeliver --reason x --state leased|dead or retry
+deliveries redeliver --reason x --state dead 1|not both
+keys list --state nonsense|none of PROCESSING, COMPLETED, FAILED
+keys show --route notify/alipay 1|not the guard's
+keys forget --tenant t --route notify/alipay --reason x 1|not the guard's
+evidence verify|needs events
+stats 5|is for --watch
+LIST
+}
+
 # complete WORD...: what the shell offers for the last one.
 complete_words() {
     COMP_WORDS=("$ctl" "$@") COMP_CWORD=$# COMPREPLY=()
@@ -274,21 +299,39 @@ test_cmd__trigger_refuses_live_accounts() {
 }
 
 test_cmd__trigger_refuses_what_it_cannot_make() {
-    run "$ctl" trigger -c "$conf" --account alipay/shop1 payment.nonsense --out "$work/x.http"
-    exits 1; complains 'payment\.nonsense.*payment\.succeeded'
+    local wanted account args
+    while IFS='|' read -r wanted account args; do
+        read -ra args <<<"$args"
+        run "$ctl" trigger -c "$conf" --account "$account" --out "$work/x.http" "${args[@]}"
+        exits 2; complains "$wanted"; complains '^usage: paynotifyctl trigger'
+        [ ! -e "$work/x.http" ] || wrong 'a capture was written'
+    done <<'LIST'
+payment\.nonsense.*payment\.succeeded|alipay/shop1|payment.nonsense
+no event "wechat\.x"|alipay/shop1|wechat.x
+no sample of event "payment\.nonsense"|wechat/shop1|payment.nonsense
+no oddity "nonsense"; there are: bad-amount|alipay/shop1|payment.succeeded --oddity nonsense
+no oddity "nonsense": there are bad-amount|wechat/shop1|payment.succeeded --oddity nonsense
+cannot be made of this event|wechat/shop1|refund.succeeded --oddity combined
+alipay has no dialects|alipay/shop1|payment.succeeded --dialect v2
+no dialect "v4"|wechat/shop1|payment.succeeded --dialect v4
+no such charset|alipay/shop1|payment.succeeded --charset nonsense
+wechat has no charsets|wechat/shop1|payment.succeeded --charset GBK
+more than the amount|alipay/shop1|refund.succeeded --amount 1 --refund-amount 2
+more than the amount|wechat/shop1|refund.succeeded --amount 1 --refund-amount 2
+must be a folder|alipay/shop1|payment.succeeded --count 2
+none\.pem|alipay/shop1|payment.succeeded --sign-key none.pem
+--connections is for sending|alipay/shop1|payment.succeeded --connections 2
+LIST
+    # once, before anything is sent
     run "$ctl" trigger -c "$conf" --account alipay/shop1 payment.nonsense --count 50 --connections 9
-    exits 1; same "$(wc -l <<<"$err")" 1
-    run "$ctl" trigger -c "$conf" --account alipay/shop1 payment.succeeded --oddity nonsense \
-        --out "$work/x.http"
-    exits 1; complains 'nonsense'
-    run "$ctl" trigger -c "$conf" --account alipay/shop1 payment.succeeded --count 2 --out "$work/x.http"
-    exits 2; complains 'folder'
-    run "$ctl" trigger -c "$conf" --account alipay/shop1 payment.succeeded --sign-key "$work/none.pem"
-    exits 2; complains 'none\.pem'
+    exits 2; same "$(wc -l <<<"$err")" 2
     run "$ctl" trigger -c "$conf" --account alipay/shop1 payment.succeeded --sign-key "$conf"
     exits 2; complains 'c\.conf'
     run "$ctl" trigger -c "$conf" --account alipay/shop1 payment.succeeded --to ftp://x
     exits 2; complains 'http://host:port'
+    # what the account has not is no usage error
+    run "$ctl" trigger -c "$conf" --account wechat/hmac payment.succeeded --dialect v3
+    exits 1; complains 'no public_key or platform_cert'
     run "$ctl" trigger -c "$conf" --account alipay/shop1 payment.succeeded --to http://127.0.0.1:1
     exits 1; complains 'is the daemon running'
     run "$ctl" trigger -c "$conf" --account alipay/shop1 payment.succeeded --count 50 --connections 5 \
@@ -311,7 +354,7 @@ test_cmd__every_event_is_made_and_verifies() {
         for event in $("$ctl" trigger -c "$conf" --account "$account" --list --json | jq -r '.event // empty'); do
             # shellcheck disable=SC2086
             run "$ctl" trigger -c "$conf" --account "$account" $options "$event" --out "$work/e.http"
-            if [ "$status" = 1 ]; then # not in this dialect: said so
+            if [ "$status" = 2 ]; then # not in this dialect: said so
                 complains "\"$event\" in this dialect"
                 continue
             fi
