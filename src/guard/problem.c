@@ -109,9 +109,10 @@ static const struct row rows[PN_PROBLEM_COUNT] = {
 	    "UUID, or a digest of what the key is made of."),
 	ROW(KEY_REPEATED, "key-repeated", 400, PLAIN,
 	    "More than one Idempotency-Key",
-	    "Idempotency-Key and X-Idempotency-Key may be there once, "
-	    "together. Nothing was done. Look at who adds the second one: "
-	    "the client's library, or a proxy."),
+	    "Idempotency-Key and X-Idempotency-Key are two names of one "
+	    "header, and a request must have only one line of it. Nothing "
+	    "was done. Look at who adds the other: the client's library, "
+	    "or a proxy."),
 	ROW(KEY_MALFORMED, "key-malformed", 400, PLAIN,
 	    "Idempotency-Key is malformed",
 	    "A key is printable ASCII. One that begins with a quote must "

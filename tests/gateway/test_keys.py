@@ -50,14 +50,16 @@ class Keys(Case):
                 self.taken(("Idempotency-Key", form.format(value))), value)
 
     def test_gateway__several_key_lines_are_400(self):
-        """Of two keys none is the one that is meant."""
+        """Of two keys none is the one that is meant; nor of one under both
+        names, which the text must not seem to allow."""
         for lines in ([("Idempotency-Key", "a"), ("Idempotency-Key", "a")],
                       [("Idempotency-Key", "a"), ("idempotency-key", "b")],
                       [("Idempotency-Key", "a"), ("X-Idempotency-Key", "a")],
                       [("X-Idempotency-Key", "a"),
                        ("X-Idempotency-Key", "b")]):
             with self.subTest(lines=lines):
-                self.refused(lines, "key-repeated")
+                said = self.refused(lines, "key-repeated")
+                self.assertIn("only one line", said["detail"])
 
     def test_gateway__a_malformed_key_is_400(self):
         """Half a quoted string is not a key: two that lost their ends would be
