@@ -2,7 +2,8 @@
  * Strict JSON (RFC 8259) on top of jansson: UTF-8 only, no duplicate names, no
  * lone surrogates, no trailing bytes, depth at most PN_JSON_DEPTH_MAX, integers
  * that do not fit int64_t and numbers longer than PN_JSON_NUMBER_BYTES_MAX
- * refused. "\u0000" in strings is allowed, not in names. Pure.
+ * refused. "\u0000" in strings is allowed, not in names. Only pn_json_canonical()
+ * takes more. Pure.
  *
  * json_t objects are owned as jansson says; use json_auto_t or PN_CLEANUP.
  */
@@ -34,11 +35,13 @@ int pn_json_int64(
  * text must have passed pn_json_parse. In the arena; data NULL: no memory. */
 struct pn_str pn_json_sanitise(struct pn_arena *arena, struct pn_str text);
 /* Text that is the same for two documents of one meaning: no white space,
- * members by name (the bytes of its UTF-8), strings written in one way; numbers
- * as they are, so that 1.0 and 1 differ. In the arena, not longer than text. 0;
- * 1 when pn_json_parse would refuse it (error says why); -ENOMEM. */
+ * members by name, strings written in one way; numbers as they are, so that 1.0
+ * and 1 differ. Of all that is JSON by RFC 8259, also of what pn_json_parse()
+ * refuses: numbers, depth, lone surrogates, and names that stand twice, whose
+ * members stay in the order in which they came. In the arena, not longer than
+ * text. 0; 1: it is not JSON; -ENOMEM. */
 int pn_json_canonical(struct pn_str text, struct pn_arena *arena,
-    struct pn_str *ret_canonical, struct pn_error *ret_error) PN_MUSTCHECK;
+    struct pn_str *ret_canonical) PN_MUSTCHECK;
 /* Appends a JSON string of UTF-8 text with quotes; NUL and ill-formed bytes
  * become U+FFFD. */
 struct pn_buf;

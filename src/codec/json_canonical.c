@@ -1,21 +1,31 @@
 /*
  * The canonical form of JSON: what two documents that mean the same have in
- * common. No white space, members in the order of their names' bytes, each
- * string written in one way only. Numbers keep their text, since 1.0 and 1, or
- * 1e2 and 100, are not the same to every reader.
+ * common. No white space, members in the order of their names (of the bytes as
+ * they are written here), each string written in one way only.
  *
- * pn_json_parse() judges, so that strictness and faults are those of json.c;
- * the form is then made from the text, because parsing loses what a number
- * looked like. What is written is never longer than what it was read from (an
- * escape only ever becomes shorter), so the room is taken once. Invariant of
- * the walk: written bytes <= read bytes.
+ * All that is JSON by the grammar of RFC 8259 has one, also what
+ * pn_json_parse() refuses: that one guards against readers who differ, and here
+ * nobody reads. Two documents have one form only if no reader to whom the order of
+ * members says nothing can tell them apart; so what readers differ about is kept
+ * as it came:
+ *  - numbers keep their text: 1.0 and 1, 1e2 and 100, 1e400 and 1e401;
+ *  - half of a surrogate pair, which UTF-8 has no bytes for, stays an escape;
+ *  - members of one name all stay, and in their order: one reader takes the
+ *    first of them, another the last, a third refuses them.
  *
- * Order: while an object is open, where each of its members stands in what was
- * written is kept on a stack; when it closes, they are put in order in place,
- * through a second room. That moves a byte once for each object around it, so at
- * most PN_JSON_DEPTH_MAX times, and objects that are in order already, never.
- * What moves is inside of the object that closes: members of those around it
- * stay where they are.
+ * The first walk holds the text against the grammar and writes the form, but
+ * for the order. What is written is never longer than what it was read from (an
+ * escape only ever becomes shorter), so the room is taken once. Invariant:
+ * written bytes <= read bytes.
+ *
+ * Order: an object is listed when it opens, and taken off the list when it
+ * closes and is in order, and so is all inside of it; so most documents leave an
+ * empty list, and are done. For the others a second walk copies what was written
+ * to a second room, going through the members of listed objects in their order.
+ * So a byte is written twice at most, however deep it stands: putting each object
+ * in order when it closes would move it once for every object around it.
+ *
+ * Nothing recurses, and depth has no bound but the length of the text.
  *
  * This is not RFC 8785: that one writes numbers again as a double prints, which
  * would have two amounts over 2^53 be the same.
@@ -24,356 +34,366 @@
 
 #include <assert.h>
 #include <errno.h>
+#include <stdint.h>
 #include <stdlib.h>
 
-#include "json_plain.h"
+#include "json_token.h"
 #include "paynotify/buf.h"
-#include "paynotify/encode.h"
-#include "paynotify/limits.h"
 
-/* A member as it was written: "name":value, from the first quote on. */
+/* What the grammar lets come next. */
+enum {
+	VALUE = 1 << 0,
+	NAME = 1 << 1,
+	COLON = 1 << 2,
+	COMMA = 1 << 3,
+	CLOSE = 1 << 4,
+};
+
 struct member {
-	const char *at;
-	size_t len;
+	struct pn_str name; /* as it was written, without its quotes */
+	const char *end;    /* of its value */
+	size_t objects;     /* how many were listed before it */
 };
 
-struct open_value {
-	bool is_object;
-	size_t first; /* of its members on the stack */
-	char *start;  /* of what is between the braces */
+struct object {
+	const char *start, *end; /* of what was written between the braces */
+	size_t first, last;      /* of its members, last being behind them: on
+				  * members while it is open, then on sorted */
+	size_t after;            /* the next one listed that is not inside */
+	size_t parent;           /* the one around it */
 };
+
+static const size_t NO_OBJECT = SIZE_MAX;
 
 struct writer {
-	struct pn_arena *arena;
-	const char *at, *end; /* what is read */
-	char *out, *room;     /* what is written; room: NULL until needed */
-	size_t size;
-	char *to;
-	struct open_value open[PN_JSON_DEPTH_MAX];
-	size_t depth;
-	bool name_next;        /* in an object, where a member begins */
-	struct pn_buf members; /* struct member each */
+	struct pn_json_copier text;
+	char *out;             /* where begins what is written */
+	unsigned expected;     /* VALUE and so on; 0: the end */
+	struct pn_buf open;    /* of each value that is open, what closes it */
+	size_t object;         /* the innermost that is open */
+	struct pn_buf objects; /* struct object, as they begin */
+	struct pn_buf members; /* struct member, of objects that are open */
+	struct pn_buf sorted;  /* struct member, of listed ones that closed */
 };
 
-/* -- strings --------------------------------------------------------------- */
-
-/* What a backslash and c stand for, c not being a "u". */
-static unsigned
-unescaped(char c)
+static struct object *
+object_at(const struct writer *w, size_t index)
 {
-	switch (c) {
-	case 'b': return '\b';
-	case 'f': return '\f';
-	case 'n': return '\n';
-	case 'r': return '\r';
-	case 't': return '\t';
-	default: return (unsigned char)c; /* a quote, backslash or solidus */
-	}
+	return (struct object *)(void *)w->objects.data + index;
 }
 
-static unsigned
-read_hex(struct writer *w)
+static size_t
+object_count(const struct writer *w)
 {
-	unsigned char bytes[2];
-	int r;
-
-	assert(w->end - w->at >= 4);
-	r = pn_hex_decode((struct pn_str){ w->at, 4 }, bytes, sizeof(bytes));
-	assert(r == 0);
-	w->at += 4;
-	return (unsigned)bytes[0] << 8 | bytes[1];
+	return w->objects.len / sizeof(struct object);
 }
 
-/* The character of the escape; the backslash was read. */
-static unsigned
-read_escape(struct writer *w)
+static struct member *
+member_at(const struct pn_buf *members, size_t index)
 {
-	unsigned c, low;
-
-	assert(w->at < w->end);
-	if (*w->at != 'u')
-		return unescaped(*w->at++);
-	w->at++;
-	c = read_hex(w);
-	if (c < 0xd800 || c > 0xdfff)
-		return c;
-	assert(c < 0xdc00 && w->end - w->at >= 6);
-	w->at += 2;
-	low = read_hex(w);
-	assert(low >= 0xdc00 && low <= 0xdfff);
-	return 0x10000 + ((c - 0xd800) << 10) + (low - 0xdc00);
+	return (struct member *)(void *)members->data + index;
 }
 
-static void
-write_byte(struct writer *w, unsigned byte)
+static size_t
+member_count(const struct pn_buf *members)
 {
-	*w->to++ = (char)byte;
-}
-
-/* As JSON needs it escaped, or as UTF-8. */
-static void
-write_character(struct writer *w, unsigned c)
-{
-	static const char shorts[0x20] = { ['\b'] = 'b',
-		['\f'] = 'f',
-		['\n'] = 'n',
-		['\r'] = 'r',
-		['\t'] = 't' };
-	static const char digits[] = "0123456789abcdef";
-
-	if (c == '"' || c == '\\' || (c < 0x20 && shorts[c] != '\0')) {
-		write_byte(w, '\\');
-		write_byte(w, c < 0x20 ? (unsigned char)shorts[c] : c);
-	} else if (c < 0x20) {
-		memcpy(w->to, "\\u00", 4);
-		w->to += 4;
-		write_byte(w, (unsigned char)digits[c >> 4]);
-		write_byte(w, (unsigned char)digits[c & 0xf]);
-	} else if (c < 0x80) {
-		write_byte(w, c);
-	} else if (c < 0x800) {
-		write_byte(w, 0xc0 | c >> 6);
-		write_byte(w, 0x80 | (c & 0x3f));
-	} else if (c < 0x10000) {
-		write_byte(w, 0xe0 | c >> 12);
-		write_byte(w, 0x80 | (c >> 6 & 0x3f));
-		write_byte(w, 0x80 | (c & 0x3f));
-	} else {
-		write_byte(w, 0xf0 | c >> 18);
-		write_byte(w, 0x80 | (c >> 12 & 0x3f));
-		write_byte(w, 0x80 | (c >> 6 & 0x3f));
-		write_byte(w, 0x80 | (c & 0x3f));
-	}
-}
-
-/* The string at the quote, quotes included. */
-static void
-write_string(struct writer *w)
-{
-	size_t plain;
-
-	write_byte(w, (unsigned char)*w->at++);
-	for (;;) {
-		plain = pn_json_plain_bytes(
-		    (struct pn_str){ w->at, (size_t)(w->end - w->at) });
-		memcpy(w->to, w->at, plain);
-		w->to += plain;
-		w->at += plain;
-		assert(w->at < w->end && (*w->at == '"' || *w->at == '\\'));
-		if (*w->at++ == '"')
-			break;
-		write_character(w, read_escape(w));
-	}
-	write_byte(w, '"');
+	return members->len / sizeof(struct member);
 }
 
 /* -- members --------------------------------------------------------------- */
 
-/* The next byte of a name as it was written, -1 at its end. */
-static int
-name_byte(const char **at)
-{
-	unsigned char high, low;
-
-	if (**at == '"')
-		return -1;
-	if (**at != '\\')
-		return (unsigned char)*(*at)++;
-	*at += 2;
-	if ((*at)[-1] != 'u')
-		return (int)unescaped((*at)[-1]);
-	high = (unsigned char)(*at)[2];
-	low = (unsigned char)(*at)[3];
-	*at += 4;
-	return (high - '0') << 4 | (low >= 'a' ? low - 'a' + 10 : low - '0');
-}
-
+/* By name; those of one name stay as they came, though qsort() is not stable. */
 static int
 compare_members(const void *a, const void *b)
 {
-	const char *at_a = ((const struct member *)a)->at + 1;
-	const char *at_b = ((const struct member *)b)->at + 1;
-	int byte_a, byte_b;
+	const struct member *member_a = a, *member_b = b;
+	int r = pn_str_compare(member_a->name, member_b->name);
 
-	do {
-		byte_a = name_byte(&at_a);
-		byte_b = name_byte(&at_b);
-	} while (byte_a == byte_b && byte_a >= 0);
-	return byte_a - byte_b;
+	if (r != 0)
+		return r;
+	return (member_a->name.data > member_b->name.data) -
+	       (member_a->name.data < member_b->name.data);
 }
 
-static struct member *
-members_of(
-    const struct writer *w, const struct open_value *open, size_t *ret_count)
+/* Whether they were in order. */
+static bool
+sort_members(struct member *members, size_t count)
 {
-	size_t count = w->members.len / sizeof(struct member);
-
-	assert(open->is_object && open->first <= count);
-	*ret_count = count - open->first;
-	if (*ret_count == 0)
-		return NULL;
-	return (struct member *)(void *)w->members.data + open->first;
+	for (size_t i = 1; i < count; i++)
+		if (compare_members(&members[i - 1], &members[i]) > 0) {
+			qsort(
+			    members, count, sizeof(*members), compare_members);
+			return false;
+		}
+	return true;
 }
 
 static int
-begin_member(struct writer *w)
+open_object(struct writer *w)
 {
-	const struct member member = { .at = w->to };
+	const struct object object = { .start = w->text.to,
+		.first = member_count(&w->members),
+		.parent = w->object };
 
+	w->object = object_count(w);
+	pn_buf_add(&w->objects, &object, sizeof(object));
+	return pn_buf_failed(&w->objects) ? -ENOMEM : 0;
+}
+
+static int
+close_object(struct writer *w)
+{
+	struct object *object = object_at(w, w->object);
+	size_t count = member_count(&w->members) - object->first;
+	struct member *members =
+	    count == 0 ? NULL : member_at(&w->members, object->first);
+	bool is_last = w->object + 1 == object_count(w);
+
+	w->object = object->parent;
+	w->members.len = object->first * sizeof(struct member);
+	if (sort_members(members, count) && is_last) {
+		w->objects.len -= sizeof(struct object);
+		return 0;
+	}
+	assert(count > 0);
+	object->end = w->text.to;
+	object->after = object_count(w);
+	object->first = member_count(&w->sorted);
+	object->last = object->first + count;
+	pn_buf_add(&w->sorted, members, count * sizeof(*members));
+	return pn_buf_failed(&w->sorted) ? -ENOMEM : 0;
+}
+
+static int
+write_name(struct writer *w)
+{
+	struct member member = { .name.data = w->text.to + 1,
+		.objects = object_count(w) };
+
+	if (!pn_json_copy_string(&w->text))
+		return 1;
+	member.name.len = (size_t)(w->text.to - 1 - member.name.data);
 	pn_buf_add(&w->members, &member, sizeof(member));
+	w->expected = COLON;
 	return pn_buf_failed(&w->members) ? -ENOMEM : 0;
 }
 
+/* -- the first walk --------------------------------------------------------- */
+
+static bool
+in_object(const struct writer *w)
+{
+	return w->open.len > 0 && w->open.data[w->open.len - 1] == '}';
+}
+
+/* Behind a value. */
 static void
-end_member(struct writer *w)
+end_value(struct writer *w)
 {
-	size_t count;
-	struct member *members = members_of(w, &w->open[w->depth - 1], &count);
-
-	if (count == 0)
-		return;
-	assert(members[count - 1].len == 0 && members[count - 1].at < w->to);
-	members[count - 1].len = (size_t)(w->to - members[count - 1].at);
+	w->expected = w->open.len > 0 ? COMMA | CLOSE : 0;
+	if (in_object(w))
+		member_at(&w->members, member_count(&w->members) - 1)->end =
+		    w->text.to;
 }
 
-/* Writes the members again in the order that they have on the stack now. */
 static int
-write_sorted(
-    struct writer *w, char *start, const struct member *members, size_t count)
-{
-	size_t len = (size_t)(w->to - start);
-	char *to;
-
-	if (w->room == NULL)
-		w->room = pn_arena_alloc(w->arena, w->size);
-	if (w->room == NULL)
-		return -ENOMEM;
-	to = w->room;
-	for (size_t i = 0; i < count; i++) {
-		if (i > 0)
-			*to++ = ',';
-		memcpy(to, members[i].at, members[i].len);
-		to += members[i].len;
-	}
-	assert((size_t)(to - w->room) == len);
-	memcpy(start, w->room, len);
-	return 0;
-}
-
-/* 0; 1: a name stands twice; -ENOMEM. */
-static int
-sort_members(struct writer *w, const struct open_value *open)
-{
-	bool sorted = true;
-	size_t count;
-	struct member *members = members_of(w, open, &count);
-
-	for (size_t i = 1; sorted && i < count; i++)
-		sorted = compare_members(&members[i - 1], &members[i]) < 0;
-	if (sorted)
-		return 0;
-	qsort(members, count, sizeof(*members), compare_members);
-	for (size_t i = 1; i < count; i++)
-		if (compare_members(&members[i - 1], &members[i]) == 0)
-			return 1;
-	return write_sorted(w, open->start, members, count);
-}
-
-/* -- the walk -------------------------------------------------------------- */
-
-static void
 open_value(struct writer *w)
 {
-	bool is_object = *w->at == '{';
+	bool is_object = *w->text.at == '{';
 
-	assert(w->depth < PN_JSON_DEPTH_MAX);
-	write_byte(w, (unsigned char)*w->at++);
-	w->open[w->depth++] = (struct open_value){ .is_object = is_object,
-		.first = w->members.len / sizeof(struct member),
-		.start = w->to };
-	w->name_next = is_object;
+	pn_json_copy_byte(&w->text);
+	pn_buf_add_char(&w->open, is_object ? '}' : ']');
+	if (pn_buf_failed(&w->open))
+		return -ENOMEM;
+	w->expected = CLOSE | (is_object ? NAME : VALUE);
+	return is_object ? open_object(w) : 0;
 }
 
 static int
 close_value(struct writer *w)
 {
-	const struct open_value *open;
-	int r;
+	int r = 0;
 
-	assert(w->depth > 0);
-	open = &w->open[w->depth - 1];
-	if (open->is_object) {
-		end_member(w);
-		r = sort_members(w, open);
-		if (r != 0)
-			return r;
-		w->members.len = open->first * sizeof(struct member);
-	}
-	write_byte(w, (unsigned char)*w->at++);
-	w->depth--;
-	w->name_next = false;
+	if ((w->expected & CLOSE) == 0 ||
+	    w->open.data[w->open.len - 1] != *w->text.at)
+		return 1;
+	if (in_object(w))
+		r = close_object(w);
+	if (r != 0)
+		return r;
+	w->open.len--;
+	pn_json_copy_byte(&w->text);
+	end_value(w);
 	return 0;
 }
 
 static int
+write_value(struct writer *w)
+{
+	bool good;
+
+	switch (*w->text.at) {
+	case '{':
+	case '[': return open_value(w);
+	case '"': good = pn_json_copy_string(&w->text); break;
+	case 't': good = pn_json_copy_word(&w->text, PN_STR("true")); break;
+	case 'f': good = pn_json_copy_word(&w->text, PN_STR("false")); break;
+	case 'n': good = pn_json_copy_word(&w->text, PN_STR("null")); break;
+	default: good = pn_json_copy_number(&w->text); break;
+	}
+	if (!good)
+		return 1;
+	end_value(w);
+	return 0;
+}
+
+/* A comma or colon. */
+static int
+write_separator(struct writer *w, unsigned kind)
+{
+	if ((w->expected & kind) == 0)
+		return 1;
+	pn_json_copy_byte(&w->text);
+	w->expected = kind == COMMA && in_object(w) ? NAME : VALUE;
+	return 0;
+}
+
+/* 0; 1: this is not JSON; -ENOMEM. */
+static int
 write_next(struct writer *w)
 {
-	switch (*w->at) {
+	switch (*w->text.at) {
 	case ' ':
 	case '\t':
 	case '\r':
-	case '\n': w->at++; return 0;
-	case '{':
-	case '[': open_value(w); return 0;
+	case '\n': w->text.at++; return 0;
+	case ',': return write_separator(w, COMMA);
+	case ':': return write_separator(w, COLON);
 	case '}':
 	case ']': return close_value(w);
 	case '"':
-		if (w->name_next && begin_member(w) != 0)
-			return -ENOMEM;
-		w->name_next = false;
-		write_string(w);
-		return 0;
-	case ',':
-		assert(w->depth > 0);
-		w->name_next = w->open[w->depth - 1].is_object;
-		if (w->name_next)
-			end_member(w);
+		if ((w->expected & NAME) != 0)
+			return write_name(w);
 		break;
-	default: break; /* a colon, or of a number, or of a word */
+	default: break;
 	}
-	write_byte(w, (unsigned char)*w->at++);
+	return (w->expected & VALUE) != 0 ? write_value(w) : 1;
+}
+
+static int
+write_all(struct writer *w, struct pn_str text)
+{
+	int r = 0;
+
+	while (r == 0 && w->text.at < w->text.end) {
+		r = write_next(w);
+		assert(w->text.to - w->out <= w->text.at - text.data);
+	}
+	if (r == 0 && w->expected != 0)
+		r = 1;
+	return r;
+}
+
+/* -- the second walk -------------------------------------------------------- */
+
+static char *
+copy(char *to, const char *from, const char *end)
+{
+	assert(from <= end);
+	memcpy(to, from, (size_t)(end - from));
+	return to + (end - from);
+}
+
+/* Of the member that the walk of the object is at; NULL: of all. */
+static const char *
+end_of_member(const struct writer *w, const struct object *object)
+{
+	return object == NULL ? w->text.to
+			      : member_at(&w->sorted, object->first - 1)->end;
+}
+
+/* What was written, but the members of listed objects in their order. An
+ * object's first becomes the member to go to next. */
+static void
+write_in_order(const struct writer *w, char *to)
+{
+	const char *at = w->out, *end;
+	size_t next = 0;              /* the first one listed behind at */
+	struct object *object = NULL; /* the innermost listed around at */
+	const struct member *member;
+
+	for (;;) {
+		end = end_of_member(w, object);
+		if (next < object_count(w) && object_at(w, next)->start < end) {
+			object = object_at(w, next);
+			to = copy(to, at, object->start);
+		} else {
+			to = copy(to, at, end);
+			if (object == NULL)
+				break;
+			if (object->first == object->last) {
+				at = object->end;
+				next = object->after;
+				object = object->parent == NO_OBJECT
+					     ? NULL
+					     : object_at(w, object->parent);
+				continue;
+			}
+			*to++ = ',';
+		}
+		member = member_at(&w->sorted, object->first++);
+		at = member->name.data - 1;
+		next = member->objects;
+	}
+}
+
+static int
+put_in_order(struct writer *w, struct pn_arena *arena)
+{
+	size_t len = (size_t)(w->text.to - w->out);
+	char *room;
+
+	if (object_count(w) == 0)
+		return 0;
+	room = pn_arena_alloc(arena, len);
+	if (room == NULL)
+		return -ENOMEM;
+	write_in_order(w, room);
+	w->out = room;
+	w->text.to = room + len;
 	return 0;
 }
 
 int
-pn_json_canonical(struct pn_str text, struct pn_arena *arena,
-    struct pn_str *ret_canonical, struct pn_error *ret_error)
+pn_json_canonical(
+    struct pn_str text, struct pn_arena *arena, struct pn_str *ret_canonical)
 {
-	json_t *value;
-	struct writer w = { .arena = arena,
-		.at = text.data,
-		.size = text.len,
-		/* A member is "":0, at least. */
-		.members =
-		    pn_buf_init((text.len / 4 + 1) * sizeof(struct member)) };
-	int r = pn_json_parse(text, &value, ret_error);
+	/* A member is "":0 at least. */
+	const size_t count_max = text.len / 4 + 1;
+	struct writer w = { .text = { .at = text.data },
+		.expected = VALUE,
+		.object = NO_OBJECT,
+		.open = pn_buf_init(text.len),
+		.objects = pn_buf_init(count_max * sizeof(struct object)),
+		.members = pn_buf_init(count_max * sizeof(struct member)),
+		.sorted = pn_buf_init(count_max * sizeof(struct member)) };
+	int r;
 
+	if (text.len == 0 || !pn_str_is_utf8(text))
+		return 1;
+	w.text.end = text.data + text.len;
+	w.out = w.text.to = pn_arena_alloc(arena, text.len);
+	if (w.out == NULL)
+		return -ENOMEM;
+	r = write_all(&w, text);
+	if (r == 0)
+		r = put_in_order(&w, arena);
+	pn_buf_done(&w.open);
+	pn_buf_done(&w.objects);
+	pn_buf_done(&w.members);
+	pn_buf_done(&w.sorted);
 	if (r != 0)
 		return r;
-	json_decref(value);
-	w.end = text.data + text.len;
-	w.out = w.to = pn_arena_alloc(arena, text.len);
-	if (w.out == NULL)
-		return pn_error_set(ret_error, -ENOMEM, "out of memory");
-	while (r == 0 && w.at < w.end) {
-		r = write_next(&w);
-		assert(w.to - w.out <= w.at - text.data);
-	}
-	pn_buf_done(&w.members);
-	if (r != 0)
-		return pn_error_set(ret_error, r,
-		    r < 0 ? "out of memory" : "a name stands twice");
-	assert(w.depth == 0);
-	*ret_canonical = (struct pn_str){ w.out, (size_t)(w.to - w.out) };
+	*ret_canonical = (struct pn_str){ w.out, (size_t)(w.text.to - w.out) };
 	return 0;
 }

@@ -166,8 +166,8 @@ enum pn_problem pn_guard_key(const struct pn_request *request,
     struct pn_arena *arena, struct pn_str *ret_key) PN_MUSTCHECK;
 /* SHA-256 of what makes a request another one: rest of the path, query, and the
  * body: of JSON (by its media type, "application/json" or "...+json") the
- * canonical form, of all else, and of what is no such JSON, the bytes. 0, or
- * -ENOMEM. */
+ * canonical form, of all else, and of what is not JSON by RFC 8259, the bytes. 0,
+ * or -ENOMEM. */
 int pn_guard_request_hash(const struct pn_request *request, struct pn_str rest,
     struct pn_arena *arena,
     unsigned char ret_hash[PN_SHA256_BYTES]) PN_MUSTCHECK;

@@ -13,9 +13,11 @@
  *
  * A request is hashed by what its sender means: where it goes beside the route,
  * and the body; JSON in its canonical form, because libraries write members in
- * another order after an upgrade, or on each run. Bytes that are called JSON
- * and are none are taken as they are: whether to refuse them is the upstream's
- * decision. Headers do not count: tracing ids and dates differ in every repeat.
+ * another order after an upgrade, or on each run. All that RFC 8259 calls JSON has
+ * one: whether to refuse a number beyond 64 bits or a name that stands twice is the
+ * upstream's decision. So it is with bytes that are called JSON and are none,
+ * which are taken as they are. Headers do not count: tracing ids and dates differ
+ * in every repeat.
  *
  * What is hashed is framed (lengths first), so that bytes cannot move from the
  * query to the rest of the path, or from there to the body, unnoticed.
@@ -240,7 +242,7 @@ pn_guard_request_hash(const struct pn_request *request, struct pn_str rest,
 	int r = 1;
 
 	if (is_json(request))
-		r = pn_json_canonical(request->body, arena, &body, NULL);
+		r = pn_json_canonical(request->body, arena, &body);
 	if (r < 0)
 		return r;
 	/* The body's own digest: it is not copied to stand behind the rest. */

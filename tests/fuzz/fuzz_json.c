@@ -1,8 +1,12 @@
 /*
  * JSON. What is accepted jansson accepts too, as the same value, and it stays
- * acceptable when sanitised, with no escaped NUL left. Its canonical form is the
- * same value and its own canonical form. And any bytes at all can be added as a
- * string and read back as UTF-8.
+ * acceptable when sanitised, with no escaped NUL left. It has a canonical form,
+ * which is the same value, whatever the order of members and the escapes.
+ *
+ * All that jansson has no other objection to than a limit of its own has a
+ * canonical form, and nothing else has; the form is its own, and white space
+ * does not change it. And any bytes at all can be added as a string and read back
+ * as UTF-8.
  */
 #include "fuzz.h"
 
@@ -48,19 +52,104 @@ check_sanitised(struct pn_arena *arena, struct pn_str text)
 	assert(again.data == NULL || pn_str_equal(sane, again));
 }
 
-static void
-check_canonical(struct pn_arena *arena, struct pn_str text, json_t *value)
+static struct pn_str
+canonical(struct pn_arena *arena, struct pn_str text)
 {
-	struct pn_str form, again;
-	json_t *other = NULL;
-	int r = pn_json_canonical(text, arena, &form, NULL);
+	struct pn_str form;
+	int r = pn_json_canonical(text, arena, &form);
 
 	assert(r == 0 && form.len <= text.len);
-	r = pn_json_parse(form, &other, NULL);
+	return form;
+}
+
+/* The form of a value that was parsed. */
+static void
+check_meaning(struct pn_arena *arena, struct pn_str text, json_t *value)
+{
+	struct pn_str form = canonical(arena, text);
+	char *a = json_dumps(value, JSON_ENCODE_ANY | JSON_SORT_KEYS);
+	char *b = json_dumps(value, JSON_ENCODE_ANY | JSON_ENSURE_ASCII |
+					JSON_ESCAPE_SLASH | JSON_INDENT(1));
+	json_t *other = NULL;
+	int r = pn_json_parse(form, &other, NULL);
+
 	assert(r == 0 && json_equal(value, other));
 	json_decref(other);
-	r = pn_json_canonical(form, arena, &again, NULL);
-	assert(r == 0 && pn_str_equal(form, again));
+	assert(a != NULL && b != NULL);
+	assert(pn_str_equal(canonical(arena, pn_str_from(a)),
+	    canonical(arena, pn_str_from(b))));
+	free(a);
+	free(b);
+}
+
+enum verdict { IS_JSON, IS_NOT_JSON, IS_OVER_A_LIMIT };
+
+/* What jansson says. It ends at the first fault, so behind a limit that text is
+ * over anything may stand. */
+static enum verdict
+verdict_of_jansson(struct pn_str text)
+{
+	json_error_t error = { .text = "" };
+	json_t *value = json_loadb(
+	    text.data, text.len, JSON_DECODE_ANY | JSON_ALLOW_NUL, &error);
+
+	if (value != NULL) {
+		json_decref(value);
+		/* 2.14 skips a NUL behind a number. */
+		return memchr(text.data, '\0', text.len) == NULL ? IS_JSON
+								 : IS_NOT_JSON;
+	}
+	switch (json_error_code(&error)) {
+	case json_error_numeric_overflow:
+	case json_error_stack_overflow:
+	case json_error_null_byte_in_key: return IS_OVER_A_LIMIT;
+	default: break;
+	}
+	/* Half of a surrogate pair. */
+	return strstr(error.text, "invalid Unicode") == error.text
+		   ? IS_OVER_A_LIMIT
+		   : IS_NOT_JSON;
+}
+
+/* White space around everything that is not a part of a string. */
+static struct pn_str
+spaced(struct pn_arena *arena, struct pn_str text)
+{
+	static const char spaces[] = " \n\r\t";
+	char *out = pn_arena_alloc(arena, text.len * 3), *to = out;
+	bool in_string = false;
+
+	assert(out != NULL);
+	for (size_t i = 0; i < text.len; i++) {
+		char c = text.data[i];
+		bool separate = !in_string && strchr("[]{},:", c) != NULL;
+
+		if (separate)
+			*to++ = spaces[i % 4];
+		*to++ = c;
+		if (separate)
+			*to++ = spaces[i / 4 % 4];
+		if (in_string && c == '\\')
+			*to++ = text.data[++i];
+		else if (c == '"')
+			in_string = !in_string;
+	}
+	return (struct pn_str){ out, (size_t)(to - out) };
+}
+
+static void
+check_form(struct pn_arena *arena, struct pn_str text)
+{
+	enum verdict verdict = verdict_of_jansson(text);
+	struct pn_str form;
+	int r = pn_json_canonical(text, arena, &form);
+
+	assert(r == 0 || r == 1);
+	assert(verdict != (r == 0 ? IS_NOT_JSON : IS_JSON));
+	if (r != 0)
+		return;
+	assert(pn_str_equal(canonical(arena, form), form));
+	assert(pn_str_equal(canonical(arena, spaced(arena, text)), form));
 }
 
 static void
@@ -81,7 +170,7 @@ check_string(struct pn_str bytes)
 int
 LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-	struct pn_arena *arena = pn_arena_new(PN_ARENA_BYTES_MAX);
+	struct pn_arena *arena = pn_arena_new(4 * PN_ARENA_BYTES_MAX);
 	const struct pn_str text = { (const char *)data, size };
 	struct pn_error error = { "" };
 	json_t *value = NULL;
@@ -97,9 +186,10 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		assert(pn_str_is_utf8(text));
 		check_same(text, value);
 		check_sanitised(arena, text);
-		check_canonical(arena, text, value);
+		check_meaning(arena, text, value);
 		json_decref(value);
 	}
+	check_form(arena, text);
 	check_string(text);
 	pn_arena_free(arena);
 	return 0;

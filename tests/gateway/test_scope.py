@@ -205,6 +205,42 @@ class SameRequest(Case):
             with self.subTest(first=first, second=second):
                 self.other(first, second)
 
+    # JSON by RFC 8259 that not every reader takes: in two spellings, and in a
+    # third that is another request.
+    RARE = {
+        "a number beyond 64 bits": (
+            b'{"a":18446744073709551616,"b":1}',
+            b'{ "b": 1, "a": 18446744073709551616 }',
+            b'{"a":18446744073709551617,"b":1}'),
+        "a number beyond a double": (
+            b'{"a":1e400,"b":1}', b'{"b":1, "a":1e400}',
+            b'{"a":1e401,"b":1}'),
+        "a number of a hundred digits": (
+            b'[' + b"1" * 100 + b',{}]', b'[ ' + b"1" * 100 + b' , { } ]',
+            b'[' + b"1" * 99 + b'2,{}]'),
+        "half of a surrogate pair": (
+            b'{"a":"\\ud83d","b":1}', b'{"b":1, "a":"\\uD83D"}',
+            b'{"a":"\\ud83e","b":1}'),
+        "a name with a NUL": (
+            b'{"a\\u0000":1,"b":1}', b'{"b":1, "\\u0061\\u0000":1}',
+            b'{"a\\u0000":2,"b":1}'),
+        "a depth of 40": (
+            b'{"a":0,"b":' * 40 + b"1" + b"}" * 40,
+            b' { "b":' * 40 + b"1" + b',"a":0}' * 40,
+            b'{"a":0,"b":' * 40 + b"2" + b"}" * 40),
+        "a name that stands twice": (
+            b'{"a":1,"b":1,"a":2}', b'{"b":1, "a":1, "a":2}',
+            b'{"a":2,"b":1,"a":1}'),
+    }
+
+    def test_gateway__all_that_is_json_is_compared_as_json(self):
+        """Whether to take it is for the upstream to say, and a retry of what
+        it took is no other request."""
+        for what, (first, second, other) in self.RARE.items():
+            with self.subTest(what):
+                self.same(first, second)
+                self.other(first, other)
+
     def test_gateway__other_types_are_compared_as_bytes(self):
         """What is not known to be JSON is not rewritten."""
         self.other(b'{"a":1,"b":2}', b'{"b":2,"a":1}', "text/plain")

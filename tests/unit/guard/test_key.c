@@ -244,6 +244,15 @@ test_key__same_request_in_another_spelling(void **state)
 	assert_true(
 	    same(*state, (struct asked){ "application/x+JSON", "x", "q", a },
 		(struct asked){ "text/vnd.y+json;a", "x", "q", b }));
+	/* Nor what no notification may hold. */
+	assert_true(same(*state,
+	    (struct asked){ json, "", NULL,
+		"{\"n\":[18446744073709551616,1e400],\"s\":\"\\ud800\"}" },
+	    (struct asked){ json, "", NULL,
+		"{\"s\":\"\\uD800\", \"n\":[18446744073709551616, 1e400]}" }));
+	assert_true(same(*state,
+	    (struct asked){ json, "", NULL, "{\"a\":1,\"b\":2,\"a\":3}" },
+	    (struct asked){ json, "", NULL, "{ \"b\":2,\"a\":1,\"a\":3}" }));
 }
 
 /* Another operation gets the answer of the first one. */
@@ -257,6 +266,15 @@ test_key__another_request_is_another(void **state)
 		{ json, "", NULL, "{\"amount\":1e2}" },
 		{ json, "", NULL, "{\"amount\":\"100\"}" },
 		{ json, "", NULL, "{\"amount\":100,\"amount\":100}" },
+		{ json, "", NULL, "{\"amount\":100,\"amount\":1}" },
+		{ json, "", NULL, "{\"amount\":1,\"amount\":100}" },
+		{ json, "", NULL, "{\"amount\":18446744073709551616}" },
+		{ json, "", NULL, "{\"amount\":18446744073709551617}" },
+		{ json, "", NULL, "{\"amount\":1e400}" },
+		{ json, "", NULL, "{\"amount\":1e401}" },
+		{ json, "", NULL, "\"\\ud800\"" },
+		{ json, "", NULL, "\"\\ud801\"" },
+		{ json, "", NULL, "\"\\ufffd\"" },
 		{ json, "", "a=1", "{\"amount\":100}" },
 		{ json, "a=1", NULL, "{\"amount\":100}" },
 		{ json, "1", "2,3:", "{\"amount\":100}" },
