@@ -319,38 +319,6 @@ pn_guard_forward_headers(
 	add_line(out, PN_STR("Idempotency-Tenant"), forward->tenant);
 }
 
-/* A query is as it came, but for bytes that would end the URL, or that curl refuses. */
-static void
-add_url_bytes(struct pn_buf *out, struct pn_str text)
-{
-	for (size_t i = 0; i < text.len; i++) {
-		unsigned char c = (unsigned char)text.data[i];
-
-		if (c <= 0x20 || c >= 0x7f || c == '#')
-			pn_buf_printf(out, "%%%02X", c);
-		else
-			pn_buf_add_char(out, (char)c);
-	}
-}
-
-void
-pn_guard_forward_url(const struct pn_guard_forward *forward, struct pn_buf *out)
-{
-	const char *upstream = forward->route->conf->upstream;
-	const struct pn_request *request = &forward->call->request;
-	const char *path = strchr(strstr(upstream, "://") + 3, '/');
-
-	pn_buf_add_text(out, upstream);
-	if (path == NULL ||
-	    (forward->route->has_rest && upstream[strlen(upstream) - 1] != '/'))
-		pn_buf_add_char(out, '/');
-	add_url_bytes(out, forward->rest);
-	if (request->query.data == NULL)
-		return;
-	pn_buf_add_char(out, '?');
-	add_url_bytes(out, request->query);
-}
-
 /* -- to the client ---------------------------------------------------------- */
 
 static bool

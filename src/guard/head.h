@@ -24,7 +24,7 @@ struct pn_guard_forward {
  * what is read as one, unless it is the only one and a trusted proxy's. */
 void pn_guard_forward_headers(
     const struct pn_guard_forward *forward, struct pn_buf *out);
-/* The upstream's address with rest and query behind it. One that is longer than
+/* path.c. The upstream's address with rest and query behind it. One that is longer than
  * this is refused before it is sent. */
 enum { PN_GUARD_URL_BYTES_MAX = 16 << 10 };
 void pn_guard_forward_url(

@@ -1,5 +1,6 @@
 /*
- * A path in one form, so that one URI is one path: RFC 3986, 6.2.2.
+ * Where a request goes: a path in one form, so that one URI is one path (RFC
+ * 3986, 6.2.2), and its upstream's address.
  *
  * An unreserved character is the same URI written as itself or as %XX, and so are
  * %c3 and %C3; who serves "/v1/%63harges" serves "/v1/charges". So a path is
@@ -12,9 +13,10 @@
  * begin one ("%%36%33" would become "%63"), and what the upstream makes of it
  * nobody knows. So the form of a form is itself.
  */
-#include "guard_internal.h"
+#include "head.h"
 
 #include <errno.h>
+#include <string.h>
 
 #include "paynotify/encode.h"
 
@@ -66,4 +68,36 @@ pn_guard_path(
 	text[len] = '\0';
 	*ret_path = (struct pn_str){ text, len };
 	return 0;
+}
+
+/* A query is as it came, but for bytes that would end the URL, or that curl refuses. */
+static void
+add_url_bytes(struct pn_buf *out, struct pn_str text)
+{
+	for (size_t i = 0; i < text.len; i++) {
+		unsigned char c = (unsigned char)text.data[i];
+
+		if (c <= 0x20 || c >= 0x7f || c == '#')
+			pn_buf_printf(out, "%%%02X", c);
+		else
+			pn_buf_add_char(out, (char)c);
+	}
+}
+
+void
+pn_guard_forward_url(const struct pn_guard_forward *forward, struct pn_buf *out)
+{
+	const char *upstream = forward->route->conf->upstream;
+	const struct pn_request *request = &forward->call->request;
+	const char *path = strchr(strstr(upstream, "://") + 3, '/');
+
+	pn_buf_add_text(out, upstream);
+	if (path == NULL ||
+	    (forward->route->has_rest && upstream[strlen(upstream) - 1] != '/'))
+		pn_buf_add_char(out, '/');
+	add_url_bytes(out, forward->rest);
+	if (request->query.data == NULL)
+		return;
+	pn_buf_add_char(out, '?');
+	add_url_bytes(out, request->query);
 }
