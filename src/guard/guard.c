@@ -1,9 +1,9 @@
 /*
  * The gateway: opens and closes, and is what its server serves.
  *
- * A request is read whole, then looked at in this order: path, method, whose it
- * is, its key, its hash; what is wrong is answered at once, and nothing was
- * claimed. Then it joins the flight of its key.
+ * A request is read whole, then looked at in this order: path, method (also what
+ * a header says of it), whose it is, its key, its hash; what is wrong is answered
+ * at once, and nothing was claimed. Then it joins the flight of its key.
  *
  *   http threads --join--> flight --claim--> claims' thread --> upstream
  *        ^                                                         |
@@ -115,7 +115,9 @@ begin(void *service, struct pn_call *call)
 	call->seconds = match.route->series.seconds;
 	job->is_safe = match.is_safe;
 	job->rest = match.rest;
-	job->problem = check_url(job); /* submit() tells it */
+	job->problem = pn_guard_overrides_method(&call->request)
+			   ? PN_PROBLEM_METHOD_OVERRIDE
+			   : check_url(job); /* submit() tells it */
 	return head_is_too_long(&call->request) ? PN_REFUSED_HEADERS
 						: PN_REFUSED_NOT;
 }

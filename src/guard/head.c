@@ -191,6 +191,23 @@ add_line(struct pn_buf *out, struct pn_str name, struct pn_str value)
 
 /* -- to the upstream -------------------------------------------------------- */
 
+bool
+pn_guard_overrides_method(const struct pn_request *request)
+{
+	static const char *const names[] = { "x-http-method-override",
+		"x-http-method", "x-method-override" };
+
+	for (size_t i = 0; i < request->header_count; i++) {
+		const struct pn_header *header = &request->headers[i];
+
+		if (name_is_one_of(header->name, names, PN_COUNT(names)) &&
+		    !pn_str_equal_fold(
+			pn_str_trim(header->value), request->method))
+			return true;
+	}
+	return false;
+}
+
 /* What a proxy says of who is in front of it. */
 static bool
 is_of_proxies(struct pn_str name)

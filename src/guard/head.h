@@ -7,6 +7,11 @@
 
 #include "guard_internal.h"
 
+/* Whether a header says that another method is meant than the request's own. An
+ * upstream may heed it, which would be done without a key or under the key of
+ * something else. */
+bool pn_guard_overrides_method(const struct pn_request *request);
+
 struct pn_guard_forward {
 	const struct pn_guard_route *route;
 	const struct pn_call *call;

@@ -88,6 +88,13 @@ static const struct row rows[PN_PROBLEM_COUNT] = {
 	    "A HEAD request with a body is one that servers read "
 	    "differently. Nothing was done. Send it without a body, or "
 	    "with the method that is meant."),
+	ROW(METHOD_OVERRIDE, "method-override", 400, PLAIN,
+	    "A header names another method",
+	    "X-HTTP-Method-Override, X-HTTP-Method or X-Method-Override "
+	    "names another method than the request has: what the upstream "
+	    "does then is not what the gateway guards. Nothing was done. "
+	    "Send the request with the method that is meant, and without "
+	    "the header."),
 	ROW(STOPPING, "stopping", 503, AGAIN,
 	    "The gateway is stopping",
 	    "Nothing was done. Send the same request with the same key "

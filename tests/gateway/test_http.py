@@ -59,6 +59,34 @@ class Methods(Case):
         self.assertEqual(self.sql("SELECT 1 FROM paynotify.idempotency_keys"
                                   " WHERE key = 'k'"), [])
 
+    def test_gateway__a_method_in_the_guise_of_another_is_400(self):
+        """An upstream that heeds the header would charge on a GET, without a
+        key; or delete what a key of a POST stands for."""
+        before = self.upstream.count()
+        for name in ("X-HTTP-Method-Override", "x-http-method",
+                     "X-Method-Override", "X_HTTP_METHOD_OVERRIDE"):
+            for method, other in (("GET", "POST"), ("HEAD", "delete"),
+                                  ("OPTIONS", "GET"), ("POST", "DELETE"),
+                                  ("POST", "GET"), ("POST", "")):
+                with self.subTest(name=name, method=method, other=other):
+                    reply = self.ask(self.key(), method=method, body=b"",
+                                     headers=[(name, method), (name, other)])
+                    if method == "HEAD":
+                        self.assertEqual(reply.status, 400)
+                        continue
+                    said = self.problem(reply, "method-override", 400,
+                                        again=False)
+                    self.assertIn("Nothing was done", said["detail"])
+        self.assertEqual(self.upstream.count(), before)
+
+    def test_gateway__a_method_that_is_named_again_passes(self):
+        """Whose library sends the header with every request is no fault."""
+        key, named = self.key(), [("X-HTTP-Method-Override", "post")]
+        self.made(self.ask(key, headers=named))
+        self.assertEqual(self.attempts(key), [1])
+        self.made(self.ask(None, method="GET", body=b"",
+                           headers=[("X-HTTP-Method", "GET")]))
+
     def test_gateway__a_head_request_with_a_body_is_400(self):
         """It is the client's fault, not the upstream's, and never another."""
         before = self.upstream.count()

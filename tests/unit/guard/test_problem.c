@@ -112,6 +112,7 @@ test_problem__types_and_statuses_are_stable(void **state)
 		{ PN_PROBLEM_HEADERS_TOO_MANY, "headers-too-many", 431, NULL },
 		{ PN_PROBLEM_LENGTH_AMBIGUOUS, "length-ambiguous", 400, NULL },
 		{ PN_PROBLEM_BODY_UNEXPECTED, "body-unexpected", 400, NULL },
+		{ PN_PROBLEM_METHOD_OVERRIDE, "method-override", 400, NULL },
 		{ PN_PROBLEM_STOPPING, "stopping", 503, "1" },
 		{ PN_PROBLEM_KEY_MISSING, "key-missing", 400, NULL },
 		{ PN_PROBLEM_KEY_EMPTY, "key-empty", 400, NULL },
