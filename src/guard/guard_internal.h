@@ -73,9 +73,12 @@ const char *pn_problem_name(enum pn_problem problem);
 /* -- paths (path.c) --------------------------------------------------------- */
 
 /* The one form of all that are the same URI (RFC 3986, 6.2.2), in the arena; its
- * own form is itself. 0; 1: has a "%" without two hex digits; -ENOMEM. */
+ * own form is itself. 0; 1: has a "%" without two hex digits, or "//"; -ENOMEM. */
 int pn_guard_path(struct pn_str path, struct pn_arena *arena,
     struct pn_str *ret_path) PN_MUSTCHECK;
+/* The same of a query; what is none of a URI is left as it is. 0, -ENOMEM. */
+int pn_guard_query(struct pn_str query, struct pn_arena *arena,
+    struct pn_str *ret_query) PN_MUSTCHECK;
 
 /* -- routes (route.c, tenant.c) --------------------------------------------- */
 

@@ -11,13 +11,13 @@
  * a quote in front makes a string of it again. Two keys that the upstream, and the
  * provider behind it, take for one are two charges under one key.
  *
- * A request is hashed by what its sender means: where it goes beside the route,
- * and the body; JSON in its canonical form, because libraries write members in
- * another order after an upgrade, or on each run. All that RFC 8259 calls JSON has
- * one: whether to refuse a number beyond 64 bits or a name that stands twice is the
- * upstream's decision. So it is with bytes that are called JSON and are none,
- * which are taken as they are. Headers do not count: tracing ids and dates differ
- * in every repeat.
+ * A request is hashed by what its sender means: where it goes beside the route, in
+ * the one form of path.c, and the body; JSON in its canonical form, because
+ * libraries write members in another order after an upgrade, or on each run. All
+ * that RFC 8259 calls JSON has one: whether to refuse a number beyond 64 bits or a
+ * name that stands twice is the upstream's decision. So it is with bytes that are
+ * called JSON and are none, which are taken as they are. Headers do not count:
+ * tracing ids and dates differ in every repeat.
  *
  * What is hashed is framed (lengths first), so that bytes cannot move from the
  * query to the rest of the path, or from there to the body, unnoticed.
@@ -236,11 +236,13 @@ pn_guard_request_hash(const struct pn_request *request, struct pn_str rest,
 {
 	PN_CLEANUP(pn_buf_done)
 	struct pn_buf text =
-	    pn_buf_init(rest.len + request->query.len + FRAME_BYTES_MAX);
+	    pn_buf_init(rest.len + 3 * request->query.len + FRAME_BYTES_MAX);
 	unsigned char digest[PN_SHA256_BYTES];
-	struct pn_str body = request->body;
+	struct pn_str body = request->body, query;
 	int r = 1;
 
+	if (pn_guard_query(request->query, arena, &query) < 0)
+		return -ENOMEM;
 	if (is_json(request))
 		r = pn_json_canonical(request->body, arena, &body);
 	if (r < 0)
@@ -248,7 +250,7 @@ pn_guard_request_hash(const struct pn_request *request, struct pn_str rest,
 	/* The body's own digest: it is not copied to stand behind the rest. */
 	pn_sha256(body, digest);
 	add_framed(&text, rest);
-	add_framed(&text, request->query);
+	add_framed(&text, query);
 	pn_buf_add_text(&text, r == 0 ? "json:" : "bytes:");
 	pn_buf_add(&text, digest, sizeof(digest));
 	if (pn_buf_failed(&text))

@@ -12,6 +12,13 @@
  * A "%" that begins no escape is refused: written anew behind others it could
  * begin one ("%%36%33" would become "%63"), and what the upstream makes of it
  * nobody knows. So the form of a form is itself.
+ *
+ * An empty segment is refused too. "/v1//charges" is another URI than
+ * "/v1/charges" (6.2.2 merges no slashes), but many an upstream merges them: it
+ * would do the work of the one under the scope of a wildcard that has the other.
+ *
+ * A query is compared in the same form, and sent as it came: it is the
+ * upstream's to read. One that is no URI's is only itself.
  */
 #include "head.h"
 
@@ -36,23 +43,23 @@ is_visible(unsigned char c)
 	return c > 0x20 && c < 0x7f;
 }
 
-int
-pn_guard_path(
-    struct pn_str path, struct pn_arena *arena, struct pn_str *ret_path)
+/* 0, -ENOMEM, or 1: a "%" begins no escape. */
+static int
+normalise(struct pn_str from, struct pn_arena *arena, struct pn_str *ret_form)
 {
-	char *text = pn_arena_alloc(arena, ESCAPE_LEN * path.len + 1);
+	char *text = pn_arena_alloc(arena, ESCAPE_LEN * from.len + 1);
 	size_t len = 0;
 
 	if (text == NULL)
 		return -ENOMEM;
-	for (size_t i = 0; i < path.len; i++) {
-		unsigned char c = (unsigned char)path.data[i];
+	for (size_t i = 0; i < from.len; i++) {
+		unsigned char c = (unsigned char)from.data[i];
 		bool escaped = c == '%';
 
 		if (escaped) {
-			struct pn_str hex = { path.data + i + 1, 2 };
+			struct pn_str hex = { from.data + i + 1, 2 };
 
-			if (path.len - i < ESCAPE_LEN ||
+			if (from.len - i < ESCAPE_LEN ||
 			    pn_hex_decode(hex, &c, 1) != 0)
 				return 1;
 			i += hex.len;
@@ -66,8 +73,29 @@ pn_guard_path(
 		}
 	}
 	text[len] = '\0';
-	*ret_path = (struct pn_str){ text, len };
+	*ret_form = (struct pn_str){ text, len };
 	return 0;
+}
+
+int
+pn_guard_path(
+    struct pn_str path, struct pn_arena *arena, struct pn_str *ret_path)
+{
+	if (pn_str_find(path, PN_STR("//")) >= 0)
+		return 1;
+	return normalise(path, arena, ret_path);
+}
+
+int
+pn_guard_query(
+    struct pn_str query, struct pn_arena *arena, struct pn_str *ret_query)
+{
+	int r = 0;
+
+	*ret_query = query;
+	if (query.len > 0)
+		r = normalise(query, arena, ret_query);
+	return r < 0 ? r : 0;
 }
 
 /* A query is as it came, but for bytes that would end the URL, or that curl refuses. */

@@ -113,11 +113,19 @@ class Methods(Case):
         out, no dot segment resolved, and half an escape is none."""
         before = self.upstream.count()
         for target in ("/", "/v1", "/v1/charges/", "/v1%2Fcharges",
-                       "/v1/%%36%33harges", "/v1/charges%", "//v1/charges", "/V1/charges", "/v1/../v1/charges",
+                       "/v1/%%36%33harges", "/v1/charges%",
+                       "//v1/charges", "/V1/charges", "/v1/../v1/charges",
                        "/v1/things/../charges"):
             with self.subTest(target=target):
                 self.problem(self.ask(self.key(), target, method="POST"),
                              "not-found", 404, again=False)
+        # Not of the wildcard: its upstream may take it for /v1/things/new.
+        for target in ("/v1/things//new", "/v1//things/new",
+                       "/v1/things/new//"):
+            for method in ("PUT", "GET"):
+                with self.subTest(target=target, method=method):
+                    self.problem(self.ask(self.key(), target, method=method),
+                                 "not-found", 404, again=False)
         self.assertEqual(self.upstream.count(), before)
 
     def test_gateway__a_path_is_the_same_however_it_is_escaped(self):

@@ -261,6 +261,19 @@ class SameRequest(Case):
         self.problem(self.send(key, BODY, [JSON], "/v1/charges?a=1"),
                      "mismatch", 422)
 
+    def test_gateway__a_query_is_the_same_however_it_is_escaped(self):
+        """By RFC 3986 it is one URI, and a proxy may write it anew. The
+        upstream gets it as it came."""
+        key = self.key()
+        one = self.made(self.send(key, BODY, [JSON], "/v1/charges?%61=%7e%2f"))
+        self.assertEqual(self.upstream.wait(key).target,
+                         "/up/charges?%61=%7e%2f")
+        for query in ("a=~%2F", "%61=~%2f"):
+            self.replayed(self.send(key, BODY, [JSON],
+                                    f"/v1/charges?{query}"), one)
+        self.problem(self.send(key, BODY, [JSON], "/v1/charges?a=~/"),
+                     "mismatch", 422)
+
     def test_gateway__headers_do_not_belong_to_the_request(self):
         """Trace ids and dates differ in every repeat."""
         key = self.key()

@@ -244,6 +244,11 @@ test_key__same_request_in_another_spelling(void **state)
 	assert_true(
 	    same(*state, (struct asked){ "application/x+JSON", "x", "q", a },
 		(struct asked){ "text/vnd.y+json;a", "x", "q", b }));
+	assert_true(same(*state, (struct asked){ json, "", "%61=%7e%2f|", a },
+	    (struct asked){ json, "", "a=~%2F|", a }));
+	/* What is sent to the upstream as the other one. */
+	assert_true(same(*state, (struct asked){ json, "", "\xc3\xa9", a },
+	    (struct asked){ json, "", "%C3%a9", a }));
 	/* Nor what no notification may hold. */
 	assert_true(same(*state,
 	    (struct asked){ json, "", NULL,
@@ -276,6 +281,14 @@ test_key__another_request_is_another(void **state)
 		{ json, "", NULL, "\"\\ud801\"" },
 		{ json, "", NULL, "\"\\ufffd\"" },
 		{ json, "", "a=1", "{\"amount\":100}" },
+		{ json, "", "a=/", "{\"amount\":100}" },
+		{ json, "", "a=%2F", "{\"amount\":100}" },
+		/* No URI: as it came, and none that is one. */
+		{ json, "", "c", "{\"amount\":100}" },
+		{ json, "", "%%36%33", "{\"amount\":100}" },
+		{ json, "", "%6%33", "{\"amount\":100}" },
+		{ json, "", "%7E%", "{\"amount\":100}" },
+		{ json, "", "~%", "{\"amount\":100}" },
 		{ json, "a=1", NULL, "{\"amount\":100}" },
 		{ json, "1", "2,3:", "{\"amount\":100}" },
 		{ json, "1,1:2", "3:", "{\"amount\":100}" },
