@@ -172,6 +172,9 @@ struct pn_conf {
  * log. */
 int pn_conf_load(const char *path, const char *only_account,
     struct pn_conf **ret_conf, struct pn_error *ret_error) PN_MUSTCHECK;
+/* Adds a warning, while nobody else has the configuration yet. 0 or -ENOMEM. */
+int pn_conf_warn(struct pn_conf *conf, struct pn_conf_place place,
+    const char *text) PN_MUSTCHECK;
 /* Any thread. */
 struct pn_conf *pn_conf_ref(struct pn_conf *conf);
 /* The last one frees it. NULL is fine. */

@@ -17,6 +17,7 @@
 #include "paynotify/error.h"
 #include "paynotify/event.h"
 #include "paynotify/key.h"
+#include "paynotify/moment.h"
 #include "paynotify/request.h"
 
 /* Order of checks: headers, time window, key, signature, decode, decrypt,
@@ -106,6 +107,17 @@ struct pn_sample_oddity {
 	const char *what; /* it does, and the status that answers it */
 };
 
+/* How long before its end a certificate is warned of. */
+#define PN_CERTIFICATE_WARNING_US (30 * 24 * 3600 * PN_SECOND_US)
+
+/* Who is told what is doubtful, where it stands, and what to do. */
+struct pn_doubts {
+	int64_t now_us; /* realtime */
+	int (*visit)(
+	    void *payload, const struct pn_conf_place *place, const char *text);
+	void *payload;
+};
+
 enum { PN_REVERIFY_WRONG = 1, PN_REVERIFY_NO_KEY };
 
 struct pn_provider {
@@ -133,6 +145,11 @@ struct pn_provider {
 	    int (*visit)(
 		void *payload, const char *serial, int64_t not_after_us),
 	    void *payload);
+
+	/* What is allowed in an account and hardly meant, by now: calls visit
+	 * for each. 0, or what visit returned. NULL: there is no such thing. */
+	int (*account_doubts)(
+	    const void *account, const struct pn_doubts *doubts);
 
 	/* Verifies and parses. Always fills *ret_notification with a verdict;
 	 * < 0 only when memory is out. now_us: realtime. */

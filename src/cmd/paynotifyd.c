@@ -185,12 +185,13 @@ idle_us(const struct program *program, int64_t feed_at_us, int64_t remind_at_us)
 
 /* The signal to stop on. Feeds systemd's watchdog meanwhile - by the clock, since
  * signals may come at any rate -, has the log tell of floods that are over, and
- * reminds of certificates once a day. */
+ * reminds of certificates once a day; of those there are at the start or a reload
+ * the warnings of the configuration have told. */
 static int
 wait_for_stop(struct program *program, const sigset_t *signals)
 {
 	int64_t every_us = pn_service_watchdog_us(), feed_at_us = INT64_MAX;
-	int64_t remind_at_us = 0;
+	int64_t remind_at_us = pn_clock_monotonic_us() + day_us;
 	int number;
 
 	if (every_us > 0)
@@ -201,8 +202,7 @@ wait_for_stop(struct program *program, const sigset_t *signals)
 		if (number == SIGHUP)
 			program_reload(program);
 		program_reap(program);
-		if (number == SIGHUP ||
-		    pn_clock_monotonic_us() >= remind_at_us) {
+		if (pn_clock_monotonic_us() >= remind_at_us) {
 			pn_ingest_warn_certificates(
 			    program->ingest, pn_clock_realtime_us());
 			remind_at_us = pn_clock_monotonic_us() + day_us;

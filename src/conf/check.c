@@ -379,6 +379,11 @@ conf_check_whole(struct conf_load *load)
 	const struct conf_section *guard = section_find(load, "guard");
 
 	listeners_check(load);
+	if (conf->account_count == 0 && conf->deliver_count == 0 &&
+	    guard == NULL)
+		conf_warn(load, (struct pn_conf_place){ .file = conf->path },
+		    "no account: nothing is received; add a section"
+		    " [alipay NAME] or [wechat NAME]");
 	/* Told once, whatever the number of routes. */
 	if (conf->guard_route_count > 0 && guard == NULL)
 		conf_fail(load, routes[0].place,

@@ -17,6 +17,7 @@
 #include <errno.h>
 #include <limits.h>
 #include <stdatomic.h>
+#include <stdio.h>
 #include <stdlib.h>
 
 #include "conf_internal.h"
@@ -73,6 +74,25 @@ free_all(struct pn_conf *conf)
 		base_done("guard NAME", &conf->guard_routes[i]);
 	pn_arena_free(owner->arena);
 	free(owner);
+}
+
+int
+pn_conf_warn(struct pn_conf *conf, struct pn_conf_place place, const char *text)
+{
+	struct owner *owner = (struct owner *)conf;
+	const char *before = conf->warnings;
+	char line[16] = "";
+	struct pn_str warnings;
+
+	if (place.line > 0)
+		(void)snprintf(line, sizeof(line), ":%d", place.line);
+	warnings = pn_arena_printf(owner->arena, "%s%s%s%s: %s",
+	    before != NULL ? before : "", before != NULL ? "\n" : "",
+	    place.file, line, text);
+	if (warnings.data == NULL)
+		return -ENOMEM;
+	conf->warnings = warnings.data;
+	return 0;
 }
 
 struct pn_conf *

@@ -84,9 +84,7 @@ void
 conf_warn(
     struct conf_load *load, struct pn_conf_place place, const char *fmt, ...)
 {
-	const char *before = load->conf->warnings;
 	char reason[PN_ERROR_TEXT_BYTES_MAX];
-	struct pn_str text;
 	va_list ap;
 	int r;
 
@@ -94,13 +92,8 @@ conf_warn(
 	r = vsnprintf(reason, sizeof(reason), fmt, ap);
 	va_end(ap);
 	assert(r >= 0);
-	text = pn_arena_printf(load->arena, "%s%s%s:%d: %s",
-	    before != NULL ? before : "", before != NULL ? "\n" : "",
-	    place.file, place.line, reason);
-	if (text.data == NULL)
+	if (pn_conf_warn(load->conf, place, reason) < 0)
 		load->memory_out = true;
-	else
-		load->conf->warnings = text.data;
 }
 
 const char *

@@ -116,6 +116,28 @@ compare_routes(const void *a, const void *b)
 }
 
 static int
+on_doubt(void *payload, const struct pn_conf_place *place, const char *text)
+{
+	struct pn_accounts *accounts = payload;
+
+	return pn_conf_warn(accounts->conf, *place, text);
+}
+
+static int
+tell_doubts(struct pn_accounts *accounts, const struct pn_route *route)
+{
+	const struct pn_doubts doubts = {
+		.now_us = pn_clock_realtime_us(),
+		.visit = on_doubt,
+		.payload = accounts,
+	};
+
+	if (route->provider->account_doubts == NULL)
+		return 0;
+	return route->provider->account_doubts(route->account, &doubts);
+}
+
+static int
 open_account(struct pn_accounts *accounts, const struct pn_conf_account *conf,
     struct pn_error *ret_error)
 {
@@ -145,6 +167,8 @@ open_account(struct pn_accounts *accounts, const struct pn_conf_account *conf,
 	if (pn_route_series_open(route) < 0)
 		return out_of_memory(ret_error);
 	r = route->provider->account_keys(route->account, add_key, accounts);
+	if (r == 0)
+		r = tell_doubts(accounts, route);
 	return r < 0 ? out_of_memory(ret_error) : 0;
 }
 

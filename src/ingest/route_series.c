@@ -30,8 +30,6 @@ enum {
 static const int64_t OLD_US = 3600 * PN_SECOND_US;
 static const int64_t OFFSET_TOLD_US = 60 * PN_SECOND_US;
 static const int64_t LOG_INTERVAL_US = 600 * PN_SECOND_US;
-static const int64_t DAY_US = 24 * 3600 * PN_SECOND_US;
-enum { CERTIFICATE_DAYS = 30 };
 
 /* -- opening and closing -------------------------------------------------------- */
 
@@ -193,7 +191,7 @@ warn_certificate(const struct pn_route *route,
 	int64_t left_us = certificate->not_after_us - now_us;
 	char until[PN_MOMENT_TEXT_BYTES];
 
-	if (left_us >= CERTIFICATE_DAYS * DAY_US)
+	if (left_us >= PN_CERTIFICATE_WARNING_US)
 		return;
 	pn_moment_format_rfc3339(certificate->not_after_us, until);
 	pn_log_always(PN_LOG_WARNING,

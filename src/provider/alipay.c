@@ -169,6 +169,34 @@ account_keys(const void *account,
 	return r;
 }
 
+static int
+account_doubts(const void *account, const struct pn_doubts *doubts)
+{
+	static const struct pn_certificate_words words = {
+		.ended = "it goes on verifying; where Alipay has a newer one, "
+			 "add that as another public_key",
+	};
+	const struct pn_alipay *alipay = account;
+	const struct pn_conf_account *conf = alipay->conf;
+	bool known = alipay->sample_key == NULL;
+	int r = 0;
+
+	for (size_t i = 0; i < alipay->key_count && r == 0; i++) {
+		known =
+		    known || memcmp(pn_public_key_fingerprint(alipay->keys[i]),
+				 pn_private_key_fingerprint(alipay->sample_key),
+				 PN_SHA256_BYTES) == 0;
+		r = pn_doubt_certificate(doubts,
+		    &conf->alipay.public_key.files[i], "public_key",
+		    alipay->keys[i], &words);
+	}
+	if (r == 0 && !known)
+		r = pn_doubt_sample_key(doubts, conf,
+		    "what `paynotifyctl trigger` signs is refused; add its "
+		    "public half as another public_key");
+	return r;
+}
+
 /* --- verification ------------------------------------------------------ */
 
 /* The value if it is one visible ASCII word: fit for a receipt even when
@@ -415,6 +443,7 @@ const struct pn_provider pn_provider_alipay = {
 	.account_open = account_open,
 	.account_close = account_close,
 	.account_keys = account_keys,
+	.account_doubts = account_doubts,
 	.verify = verify,
 	.reverify = reverify,
 	.dialect_of = dialect_of,

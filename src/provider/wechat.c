@@ -17,7 +17,7 @@
  * used all the same: WeChat does not sign with one, so such a signature only
  * says that a clock is wrong.
  */
-#include "wechat_internal.h"
+#include "provider_internal.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -25,6 +25,8 @@
 #include "paynotify/cipher.h"
 #include "paynotify/encode.h"
 #include "paynotify/moment.h"
+
+#include "wechat_internal.h"
 
 static const char *const evidence_headers[] = {
 	"Wechatpay-Timestamp",
@@ -346,6 +348,36 @@ account_certificates(const void *account_pointer,
 }
 
 static int
+account_doubts(const void *account_pointer, const struct pn_doubts *doubts)
+{
+	static const struct pn_certificate_words words = {
+		.ended = "what it signs is refused; add its successor as "
+			 "another platform_cert",
+		.ends = "add its successor as another platform_cert before",
+	};
+	const struct pn_wechat_account *account = account_pointer;
+	const struct pn_conf_files *certificates =
+	    &account->options->platform_cert;
+	/* They were opened last. */
+	size_t first = account->key_count - certificates->count;
+	bool known = account->sign_key == NULL || account->key_count == 0;
+	int r = 0;
+
+	for (size_t i = 0; i < certificates->count && r == 0; i++)
+		r = pn_doubt_certificate(doubts, &certificates->files[i],
+		    "platform_cert", account->keys[first + i].key, &words);
+	for (size_t i = 0; i < account->key_count && !known; i++)
+		known = memcmp(pn_public_key_fingerprint(account->keys[i].key),
+			    pn_private_key_fingerprint(account->sign_key),
+			    PN_SHA256_BYTES) == 0;
+	if (r == 0 && !known)
+		r = pn_doubt_sample_key(doubts, account->conf,
+		    "`paynotifyctl trigger` can sign no APIv3 with it; add "
+		    "its public half as another public_key");
+	return r;
+}
+
+static int
 dialect_of(const struct pn_request *request)
 {
 	return pn_str_starts(request->body, "<") ? PN_WECHAT_V2 : PN_WECHAT_V3;
@@ -428,6 +460,7 @@ const struct pn_provider pn_provider_wechat = {
 	.account_close = account_close,
 	.account_keys = account_keys,
 	.account_certificates = account_certificates,
+	.account_doubts = account_doubts,
 	.verify = verify,
 	.reverify = reverify,
 	.dialect_of = dialect_of,

@@ -192,6 +192,38 @@ test_cmd__config_check_says_ok_or_where_it_is_wrong() {
     done
 }
 
+# What makes an account useless without being wrong is said before it is missed.
+test_cmd__config_check_doubts_what_is_hardly_meant() {
+    openssl req -x509 -key "$work/keys/wechat_private.pem" -days 5 -subj /CN=soon \
+        -out "$work/keys/soon.pem" 2>/dev/null
+    chmod 600 "$work/keys/soon.pem"
+    sed 's,keys/platform,keys/soon,' "$conf" >"$work/soon.conf" && chmod 600 "$work/soon.conf"
+    run "$ctl" config check -c "$work/soon.conf"; exits 0; same "$out" 'configuration OK: 4 accounts'
+    complains 'soon\.conf:16: platform_cert .*soon\.pem: the certificate ends 20.*Z: add its successor'
+    same "$(wc -l <<<"$err")" 1
+    run "$ctl" config check -c "$work/soon.conf" --json; exits 0
+    json '.[0].ok and (.[0].warnings | test("soon.conf:16: platform_cert"))'
+    run "$bin/paynotifyd" --check -c "$work/soon.conf"; exits 0; complains 'the certificate ends'
+    # Alipay goes on with a key whose certificate has ended
+    openssl req -new -key "$work/keys/alipay_private.pem" -subj /CN=ended -out "$work/keys/ended.csr" 2>/dev/null
+    openssl x509 -req -in "$work/keys/ended.csr" -signkey "$work/keys/alipay_private.pem" -days -1 \
+        -out "$work/keys/ended.pem" 2>/dev/null
+    chmod 600 "$work/keys/ended.pem"
+    sed 's,keys/\(alipay_public\|platform\),keys/ended,' "$conf" >"$work/ended.conf" && chmod 600 "$work/ended.conf"
+    run "$ctl" config check -c "$work/ended.conf"; exits 0
+    complains 'ended\.conf:5: public_key .*ended\.pem: the certificate ended 20.*Z: it goes on verifying'
+    complains 'ended\.conf:16: platform_cert .*ended\.pem: the certificate ended 20.*Z: what it signs is refused'
+    same "$(wc -l <<<"$err")" 3
+    sed 's,keys/\(alipay\|wechat\)_private,keys/stranger_private,; /^platform_cert/d' "$conf" >"$work/odd.conf"
+    chmod 600 "$work/odd.conf"
+    run "$ctl" config check -c "$work/odd.conf"; exits 0
+    complains 'odd\.conf:7: test_private_key .*belongs to no key of \[alipay shop1\]: .*trigger'
+    complains 'odd\.conf:[0-9]*: test_private_key .*belongs to no key of \[wechat shop1\]: .*APIv3'
+    : >"$work/empty.conf" && chmod 600 "$work/empty.conf"
+    run "$ctl" config check -c "$work/empty.conf"; exits 0
+    same "$err" "paynotifyctl: $work/empty.conf: no account: nothing is received; add a section [alipay NAME] or [wechat NAME]"
+}
+
 # Which accounts there are, and when a certificate ends, without opening files.
 test_cmd__tenants_are_listed_with_their_keys() {
     run "$ctl" tenants list -c "$conf"; exits 0; silent

@@ -1,6 +1,6 @@
 /*
- * What WeChat Pay's accounts tell for the metrics: which certificates end when,
- * and when an attempt was sent. If these fail, a certificate ends unannounced
+ * What WeChat Pay's accounts tell for the metrics and of what is doubtful: which
+ * certificates end when, and when an attempt was sent. If these fail, a certificate ends unannounced
  * and notifications are refused from that second on, or a clock is watched that
  * is nobody's.
  */
@@ -21,7 +21,11 @@
 
 #include "paynotify/moment.h"
 
-enum { ENDS_S = WECHAT_NOW_S + 86400 };
+enum {
+	DAY_S = 86400,
+	BEGINS_S = WECHAT_NOW_S - 90 * DAY_S,
+	ENDS_S = WECHAT_NOW_S + DAY_S
+};
 
 /* A certificate of that serial, as a file of the configuration. */
 static void
@@ -37,7 +41,7 @@ make_certificate(struct pn_conf_file *file, long serial)
 	assert_non_null(x509);
 	assert_int_equal(
 	    ASN1_INTEGER_set(X509_get_serialNumber(x509), serial), 1);
-	assert_non_null(ASN1_TIME_set(X509_getm_notBefore(x509), 0));
+	assert_non_null(ASN1_TIME_set(X509_getm_notBefore(x509), BEGINS_S));
 	assert_non_null(ASN1_TIME_set(X509_getm_notAfter(x509), ENDS_S));
 	assert_int_equal(X509_set_pubkey(x509, pair), 1);
 	assert_true(X509_sign(x509, pair, EVP_sha256()) > 0);
@@ -98,6 +102,91 @@ test_wechat__platform_certificates_tell_when_they_end(void **state)
 	pn_secret_done(&files[1].content);
 }
 
+struct doubts {
+	int count, line;
+	char text[512];
+};
+
+static int
+keep(void *payload, const struct pn_conf_place *place, const char *text)
+{
+	struct doubts *doubts = payload;
+
+	assert_true(strlen(text) < sizeof(doubts->text));
+	memcpy(doubts->text, text, strlen(text) + 1);
+	doubts->line = place->line;
+	doubts->count++;
+	return 0;
+}
+
+/* A certificate that ends unannounced is found by the notifications it signs. */
+static void
+test_wechat__dates_of_platform_certificates_are_doubted(void **state)
+{
+	static const struct {
+		int64_t now_s;
+		const char *said; /* NULL: nothing */
+	} rows[] = {
+		{ BEGINS_S - 1, "is not valid before 2025-12-01T02:00:06Z" },
+		{ BEGINS_S, NULL },
+		{ ENDS_S - 30 * DAY_S, NULL },
+		{ ENDS_S - 30 * DAY_S + 1, "ends 2026-03-02T02:00:06Z: add" },
+		{ ENDS_S, "ends 2026-03-02T02:00:06Z: add its successor" },
+		{ ENDS_S + 1, "ended 2026-03-02T02:00:06Z: what it signs is" },
+	};
+	struct wechat_fixture *fixture = *state;
+	struct pn_conf_account conf = fixture->conf;
+	struct pn_conf_file file = fixture->public_files[0];
+	struct pn_error error;
+	void *account;
+
+	memset(&file.content, 0, sizeof(file.content));
+	make_certificate(&file, 0x77);
+	file.place.line = 77;
+	conf.wechat.platform_cert = (struct pn_conf_files){ &file, 1 };
+	assert_int_equal(
+	    fixture->provider->account_open(&conf, &account, &error), 0);
+	for (size_t i = 0; i < PN_COUNT(rows); i++) {
+		struct doubts seen = { .count = 0 };
+		const struct pn_doubts doubts = { rows[i].now_s * PN_SECOND_US,
+			keep, &seen };
+
+		assert_int_equal(
+		    fixture->provider->account_doubts(account, &doubts), 0);
+		assert_int_equal(seen.count, rows[i].said != NULL);
+		if (rows[i].said == NULL)
+			continue;
+		assert_non_null(strstr(seen.text, rows[i].said));
+		assert_int_equal(seen.line, 77);
+	}
+	fixture->provider->account_close(account);
+	pn_secret_done(&file.content);
+}
+
+/* All that trigger signs would be refused, or none of it made. */
+static void
+test_wechat__a_private_key_of_nothing_is_doubted(void **state)
+{
+	struct wechat_fixture *fixture = *state;
+	struct pn_conf_account conf = fixture->conf;
+	struct doubts seen = { .count = 0 };
+	const struct pn_doubts doubts = { WECHAT_NOW_US, keep, &seen };
+	struct pn_error error;
+	void *account;
+
+	assert_int_equal(
+	    fixture->provider->account_doubts(fixture->account, &doubts), 0);
+	assert_int_equal(seen.count, 0);
+	conf.wechat.public_key.count = 1; /* the other's alone */
+	assert_int_equal(
+	    fixture->provider->account_open(&conf, &account, &error), 0);
+	assert_int_equal(
+	    fixture->provider->account_doubts(account, &doubts), 0);
+	assert_int_equal(seen.count, 1);
+	assert_non_null(strstr(seen.text, "belongs to no key of [wechat "));
+	fixture->provider->account_close(account);
+}
+
 /* The clock would be compared with a time that nobody signed, or that of the
  * first attempt, a day ago. */
 static void
@@ -132,6 +221,8 @@ main(void)
 	    name, wechat_fixture_arena, wechat_fixture_arena_done)
 	const struct CMUnitTest tests[] = {
 		TEST(test_wechat__platform_certificates_tell_when_they_end),
+		TEST(test_wechat__dates_of_platform_certificates_are_doubted),
+		TEST(test_wechat__a_private_key_of_nothing_is_doubted),
 		TEST(test_wechat__sending_time_is_the_signed_header),
 	};
 
