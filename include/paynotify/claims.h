@@ -50,6 +50,7 @@ struct pn_claims_item {
 	int64_t deadline_us, retry_at_us; /* monotonic */
 	bool sent_again;                  /* maybe committed already */
 	bool alone;                       /* was refused in company */
+	bool patient; /* its deadline is its own, not commit_timeout */
 };
 
 /* -- claims ---------------------------------------------------------------- */

@@ -181,11 +181,12 @@ pn_claims_settle(struct pn_claims *claims, struct pn_settlement *settlement)
 	    pn_clock_monotonic_us() + claims->commit_timeout_us;
 
 	assert(settlement->done != NULL);
-	if (deadline_us < settlement->until_us)
-		deadline_us = settlement->until_us;
 	settlement->item = (struct pn_claims_item){
 		.scope = scope,
-		.deadline_us = deadline_us,
+		.patient = settlement->until_us > deadline_us,
+		.deadline_us = settlement->until_us > deadline_us
+				   ? settlement->until_us
+				   : deadline_us,
 		.bytes = scope->tenant.len + scope->route.len + scope->key.len +
 			 settlement->headers.len + settlement->body.len +
 			 settlement->reason.len + ITEM_BYTES,

@@ -9,8 +9,9 @@
  *                  a short lock_timeout, so that one harms no other
  *   refused alone  by a lock: a claim is told that its key is busy, a settlement
  *                  is tried again until its deadline; by the server's state:
- *                  again on a new connection; by its data, for want of a right
- *                  or of the schema: given up
+ *                  again on a new connection; for want of a right or of the
+ *                  schema: the same, if it is patient, since an operator may be
+ *                  at it; else, and by its data: given up
  *
  * An application's transaction may have a key for as long as it likes, and each
  * claim of that key would cost all others the lock_timeout. So such keys are
@@ -179,6 +180,19 @@ give_up(struct pn_lane *lane, struct pn_claims_item *const *items, size_t count)
 	pn_lane_answered(lane, count);
 }
 
+/* The operator's doing, or a migration's that is not through. */
+static void
+settle_setup(
+    struct pn_lane *lane, struct pn_claims_item *const *items, size_t count)
+{
+	log_refused(lane, "are refused");
+	for (size_t i = count; i-- > 0;)
+		if (items[i]->patient)
+			pn_lane_return(lane, &items[i], 1);
+		else
+			give_up(lane, &items[i], 1);
+}
+
 /* Others stood in its way: again, by itself, until its deadline. */
 static int
 retry(struct pn_lane *lane, struct pn_claims_item *item)
@@ -205,21 +219,19 @@ settle_held(struct pn_lane *lane, struct pn_claims_item *item)
 static int
 settle_refused(struct pn_lane *lane, struct pn_claims_item *item)
 {
-	enum cause cause = cause_of(&lane->conn);
-
-	switch (cause) {
+	switch (cause_of(&lane->conn)) {
 	case CAUSE_LOCK: return settle_held(lane, item);
 	case CAUSE_RACE: return retry(lane, item);
 	case CAUSE_SERVER:
 		log_refused(lane, "are sent again");
 		pn_lane_return(lane, &item, 1);
 		return -ECONNRESET;
-	case CAUSE_SETUP:
+	case CAUSE_SETUP: settle_setup(lane, &item, 1); return -ECONNRESET;
 	case CAUSE_DATA: break;
 	}
 	log_refused(lane, "are refused");
 	give_up(lane, &item, 1);
-	return cause == CAUSE_SETUP ? -ECONNRESET : 0;
+	return 0;
 }
 
 static int
@@ -272,8 +284,7 @@ settle_company(struct pn_lane *lane)
 		pn_lane_return(lane, lane->batch, lane->count);
 		return -ECONNRESET;
 	case CAUSE_SETUP:
-		log_refused(lane, "are refused");
-		give_up(lane, lane->batch, lane->count);
+		settle_setup(lane, lane->batch, lane->count);
 		return -ECONNRESET;
 	case CAUSE_LOCK:
 	case CAUSE_RACE:

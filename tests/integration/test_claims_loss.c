@@ -393,6 +393,37 @@ test_claims__a_done_may_submit_while_it_closes(void **state)
 	assert_int_equal(settlement_wait(&work.settlement), PN_SETTLED_UNKNOWN);
 }
 
+/* If it failed: an answer would be thrown away, and the work done again, because a
+ * migration was under way when it came. */
+static void
+test_claims__a_settlement_outlasts_a_missing_schema(void **state)
+{
+	struct claims_fixture *f = *state;
+	struct settlement patient;
+	struct pn_claims *claims;
+	struct heard heard;
+	struct claim a, b;
+
+	claims = claims_new(f->dsn, SHORT_US, &heard);
+	while (claim_put(claims, &a, "a", "r") != PN_CLAIM_RUN)
+		; /* connected by then; bounded by the test's time-out */
+	while (claim_put(claims, &b, "b", "r") != PN_CLAIM_RUN)
+		; /* ditto */
+	while (settle(claims, &b, PN_SETTLE_RENEW, "") != PN_SETTLED)
+		; /* ditto */
+	(void)db(f->db, "ALTER SCHEMA paynotify RENAME TO elsewhere");
+	settlement_init(&patient, &a, PN_SETTLE_COMPLETE, "x");
+	patient.settlement.until_us = pn_clock_monotonic_us() + TERMS.lease_us;
+	pn_claims_settle(claims, &patient.settlement);
+	/* Behind it, so that it has been refused by then. */
+	assert_int_equal(
+	    settle(claims, &b, PN_SETTLE_COMPLETE, "y"), PN_SETTLED_UNKNOWN);
+	assert_false(settlement_is_done(&patient));
+	(void)db(f->db, "ALTER SCHEMA elsewhere RENAME TO paynotify");
+	assert_int_equal(settlement_wait(&patient), PN_SETTLED);
+	pn_claims_close(claims, PN_SECOND_US);
+}
+
 /* If it failed: a daemon that starts before its schema, or keeps running without
  * it, would need a restart after the migration. */
 static void
@@ -428,6 +459,7 @@ main(void)
 		TEST(test_claims__behind_a_commit_that_hangs_nobody_waits),
 		TEST(test_claims__closing_answers_everybody),
 		TEST(test_claims__a_done_may_submit_while_it_closes),
+		TEST(test_claims__a_settlement_outlasts_a_missing_schema),
 		TEST(test_claims__without_schema_it_recovers),
 	};
 
