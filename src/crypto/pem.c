@@ -115,11 +115,13 @@ next_pem(struct crypto_blocks *blocks, struct crypto_block *ret_block,
 	if (!cut(&blocks->rest, dashes, &label) ||
 	    label.len > CRYPTO_LABEL_BYTES_MAX)
 		return pn_error_set(ret_error, -EINVAL,
-		    "\"-----BEGIN\" without the dashes behind its label");
+		    "\"-----BEGIN\" without the dashes behind its label; "
+		    "take the file anew, as it was downloaded");
 	if (!cut(&blocks->rest, end_mark, &body) ||
 	    !cut(&blocks->rest, dashes, &end))
 		return pn_error_set(ret_error, -EINVAL,
-		    "no \"-----END " PN_STR_FMT "-----\": the file is cut",
+		    "no \"-----END " PN_STR_FMT "-----\": the file is cut; "
+		    "take it anew, as it was downloaded",
 		    PN_STR_ARG(label));
 	if (pn_str_find(body, PN_STR("ENCRYPTED")) >= 0 &&
 	    pn_str_find(body, PN_STR(":")) >= 0)
@@ -128,7 +130,9 @@ next_pem(struct crypto_blocks *blocks, struct crypto_block *ret_block,
 	r = decode(blocks, body, &blocks->der);
 	if (r > 0)
 		return pn_error_set(ret_error, -EINVAL,
-		    "what stands in \"" PN_STR_FMT "\" is not base64",
+		    "what stands below \"-----BEGIN " PN_STR_FMT
+		    "-----\" is not base64; take the file anew, as it was "
+		    "downloaded",
 		    PN_STR_ARG(label));
 	if (r < 0)
 		return r;
@@ -147,15 +151,17 @@ next_bare(struct crypto_blocks *blocks, struct crypto_block *ret_block,
 	if (blocks->count > 0)
 		return 0;
 	if (text.len == 0)
-		return pn_error_set(ret_error, -EINVAL, "the file is empty");
+		return pn_error_set(ret_error, -EINVAL,
+		    "the file is empty; a key or a certificate is wanted");
 	if ((unsigned char)*blocks->rest.data == DER_SEQUENCE) {
 		*ret_block = (struct crypto_block){ { NULL, 0 }, blocks->rest };
 		return 1;
 	}
 	r = decode(blocks, text, &blocks->outer);
 	if (r > 0)
-		return pn_error_set(
-		    ret_error, -EINVAL, "neither PEM nor base64");
+		return pn_error_set(ret_error, -EINVAL,
+		    "the file is neither PEM (\"-----BEGIN ...\") nor base64; "
+		    "take it anew, as it was downloaded");
 	if (r < 0)
 		return r;
 	if (pn_str_find(pn_buf_str(&blocks->outer), pn_str_from(begin_mark)) >=

@@ -67,11 +67,16 @@ parse(
 		return r;
 	if (key->pkey == NULL)
 		return pn_error_set(ret_error, -EINVAL,
-		    "no private key in it; PKCS#8 or PKCS#1 is wanted");
-	if (!EVP_PKEY_is_a(key->pkey, "RSA") ||
-	    EVP_PKEY_get_size(key->pkey) > SIGNATURE_BYTES_MAX)
-		return pn_error_set(
-		    ret_error, -EINVAL, "the private key is not RSA");
+		    "no private key in it; an RSA private key is wanted, "
+		    "PKCS#8 or PKCS#1, as PEM or base64");
+	if (!EVP_PKEY_is_a(key->pkey, "RSA"))
+		return pn_error_set(ret_error, -EINVAL,
+		    "the private key is %s; an RSA key is wanted",
+		    EVP_PKEY_get0_type_name(key->pkey));
+	if (EVP_PKEY_get_size(key->pkey) > SIGNATURE_BYTES_MAX)
+		return pn_error_set(ret_error, -EINVAL,
+		    "the private RSA key has %d bits; at most %d are wanted",
+		    EVP_PKEY_get_bits(key->pkey), SIGNATURE_BYTES_MAX * 8);
 	return fingerprint_set(key);
 }
 

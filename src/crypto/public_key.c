@@ -260,6 +260,25 @@ from_bare(struct pn_str der)
 	return NULL;
 }
 
+/* What a block is that is no key: a label is believed to name it. */
+static int
+refuse_block(const struct crypto_block *block, struct pn_error *ret_error)
+{
+	static const char wanted[] =
+	    "the provider's RSA public key or its certificate is wanted, as it "
+	    "was downloaded";
+
+	if (block->label.len > 0)
+		return pn_error_set(ret_error, 1,
+		    "\"-----BEGIN " PN_STR_FMT "-----\" holds neither a public "
+		    "key nor a certificate; %s",
+		    PN_STR_ARG(block->label), wanted);
+	return pn_error_set(ret_error, 1,
+	    "the file is neither a public key nor a certificate, but other "
+	    "binary data or its base64; %s",
+	    wanted);
+}
+
 static bool
 is_private(struct pn_str der)
 {
@@ -282,14 +301,10 @@ from_block(struct pn_public_key *key, const struct crypto_block *block,
 		pkey = from_bare(block->der);
 		if (pkey == NULL && is_private(block->der))
 			return pn_error_set(ret_error, -EINVAL,
-			    "a private key; the provider's public key or"
+			    "it is a private key; the provider's public key or"
 			    " certificate is wanted");
 		if (pkey == NULL)
-			return pn_error_set(ret_error, 1,
-			    "no public key and no certificate in \"" PN_STR_FMT
-			    "\"",
-			    PN_STR_ARG(block->label.len > 0 ? block->label
-							    : PN_STR("DER")));
+			return refuse_block(block, ret_error);
 		r = 0;
 	}
 	if (r == 0)

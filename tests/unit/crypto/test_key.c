@@ -269,20 +269,26 @@ test_key__refusals_say_what_was_found(void **state)
 
 	refuse("", "empty");
 	refuse(" \n", "empty");
-	refuse("MIIB!", "neither PEM nor base64");
-	refuse("aGVsbG8=", "no public key and no certificate in \"DER\"");
+	refuse("MIIB!",
+	    "neither PEM (\"-----BEGIN ...\") nor base64; take it anew");
+	refuse("aGVsbG8=",
+	    "the file is neither a public key nor a certificate, but other "
+	    "binary data or its base64; the provider's RSA public key");
 	refuse(pem(keys, "PRIVATE KEY", keys->pkcs8), "a private key");
 	refuse(keys->private1, "a private key");
-	refuse(pem(keys, "PUBLIC KEY", "AAAA"), "in \"PUBLIC KEY\"");
-	refuse(pem(keys, "PUBLIC KEY", "A*AA"), "is not base64");
+	refuse(pem(keys, "PUBLIC KEY", "AAAA"),
+	    "\"-----BEGIN PUBLIC KEY-----\" holds neither a public key nor a "
+	    "certificate; the provider's RSA public key or its certificate");
+	refuse(pem(keys, "PUBLIC KEY", "A*AA"),
+	    "below \"-----BEGIN PUBLIC KEY-----\" is not base64");
 	refuse("-----BEGIN PUBLIC KEY-----\nMIIB\n", "the file is cut");
 	refuse("-----BEGIN PUBLIC KEY\nMIIB\n", "without the dashes");
 	/* a byte behind the key, a byte less */
 	assert_true(asprintf(&whole, "%sAAAA", keys->spki) > 0);
-	refuse(keep(keys, whole), "no public key");
+	refuse(keep(keys, whole), "neither a public key");
 	assert_true(asprintf(&text, "%.*s", (int)strlen(keys->spki) - 4,
 			keys->spki) > 0);
-	refuse(keep(keys, text), "no public key");
+	refuse(keep(keys, text), "neither a public key");
 
 	assert_non_null(small);
 	refuse(keep(keys, made_base64(small, MADE_SPKI)),
