@@ -57,14 +57,16 @@ static const char BOOTSTRAP[] =
 static const char EXISTS[] =
     "SELECT to_regclass('paynotify.migrations') IS NOT NULL";
 
-static const char APPLIED[] =
-    "SELECT number, sha256, to_char(applied_at AT TIME ZONE 'UTC',"
-    " 'YYYY-MM-DD\"T\"HH24:MI:SS\"Z\"')"
-    " FROM paynotify.migrations ORDER BY number";
+#define APPLIED_AT                               \
+	"to_char(applied_at AT TIME ZONE 'UTC'," \
+	" 'YYYY-MM-DD\"T\"HH24:MI:SS\"Z\"')"
+
+static const char APPLIED[] = "SELECT number, sha256, " APPLIED_AT
+			      " FROM paynotify.migrations ORDER BY number";
 
 static const char REMEMBER[] =
     "INSERT INTO paynotify.migrations (number, name, sha256)"
-    " VALUES ($1, $2, $3)";
+    " VALUES ($1, $2, $3) RETURNING " APPLIED_AT;
 
 static const char AHEAD[] =
     "SELECT paynotify.make_partitions(now() + $1::interval),"
@@ -130,8 +132,9 @@ check_rows(const PGresult *applied, struct pn_error *error)
 
 static int
 apply(struct pn_conn *conn, const struct pn_migration *migration,
-    struct pn_error *error)
+    PGresult **ret_row, struct pn_error *error)
 {
+	PN_CLEANUP(pn_result_freep) PGresult *row = NULL;
 	char number[16];
 	const char *values[] = { number, migration->name, migration->sha256 };
 	struct pn_params params = { .count = 3, .values = values };
@@ -142,7 +145,7 @@ apply(struct pn_conn *conn, const struct pn_migration *migration,
 	if (r == 0)
 		r = run(conn, migration->sql, NULL, error);
 	if (r == 0) {
-		r = pn_conn_query(conn, REMEMBER, &params, NULL, error);
+		r = pn_conn_query(conn, REMEMBER, &params, &row, error);
 		r = r > 0 ? -EIO : r;
 	}
 	if (r == 0)
@@ -151,7 +154,21 @@ apply(struct pn_conn *conn, const struct pn_migration *migration,
 	if (r < 0)
 		return pn_error_prefix(error, r,
 		    "could not apply migration %s: ", migration->name);
+	*ret_row = row;
+	row = NULL; /* handed over */
 	return 0;
+}
+
+static int
+apply_one(struct pn_conn *conn, const struct pn_migration *migration,
+    pn_migrate_report_fn report, void *payload, struct pn_error *error)
+{
+	PN_CLEANUP(pn_result_freep) PGresult *row = NULL;
+	int r = apply(conn, migration, &row, error);
+
+	if (r == 0 && report != NULL)
+		report(migration, "applied", PQgetvalue(row, 0, 0), payload);
+	return r;
 }
 
 static int
@@ -185,11 +202,9 @@ apply_missing(struct pn_conn *conn, const PGresult *applied,
 				report(migration, "already", at, payload);
 			continue;
 		}
-		r = apply(conn, migration, error);
+		r = apply_one(conn, migration, report, payload, error);
 		if (r < 0)
 			return r;
-		if (report != NULL)
-			report(migration, "applied", NULL, payload);
 	}
 	return 0;
 }

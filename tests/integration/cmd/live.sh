@@ -56,7 +56,7 @@ test_live__1_without_the_schema_db_migrate_is_named() {
 test_live__2_migrate_applies_once_and_status_tells() {
     local n
     run "$ctl" db migrate -c "$conf" --json; exits 0
-    json 'length > 0 and all(.[]; .state == "applied" and .name)'
+    json 'length > 0 and all(.[]; .state == "applied" and .name and .applied_at)'
     n=$(jq -s length <<<"$out")
     run "$ctl" db migrate -c "$conf" --json; exits 0
     json --argjson n "$n" 'length == $n and all(.[]; .state == "already")'
