@@ -34,10 +34,10 @@ struct pn_delivery_row {
 	struct pn_str consumer, event_id, type, tenant, out_trade_no;
 	int64_t seq, consumer_id;
 	struct pn_str state; /* "new", "leased", "waiting", "retry", "dead",
-			      * "done" (show only) */
+			      * "done", "skipped" (show only) */
 	int64_t attempts;
 	int64_t due_us; /* next attempt or end of the lease; PN_MOMENT_NONE */
-	struct pn_str reason; /* of the last failure */
+	struct pn_str reason; /* of the last failure, or of the skip */
 	bool redelivery;
 	int64_t received_at_us;
 };

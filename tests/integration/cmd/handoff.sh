@@ -184,6 +184,11 @@ test_handoff__5_redeliver_and_skip_act_and_are_recorded() {
     LOGNAME=zhao run env -u SUDO_USER "$ctl" deliveries skip -c "$conf" "$(seq_of SKIP)" --reason 'test order'
     exits 0; says ': skipped for ledger$'
     ctl deliveries list --json; json 'all(.[]; .out_trade_no != "SKIP")'
+    # given up is not handed over
+    ctl deliveries show "$(seq_of SKIP)"; says '^ledger +skipped +[0-9]+ +- +test order$'; says 'zhao +test order$'
+    ctl deliveries show "$(seq_of SKIP)" --json
+    json '.[0].deliveries[0] | .state == "skipped" and .reason == "test order"'
+    json '.[0].actions[-1] | .action == "skip" and .actor == "zhao" and .at'
     run env -u SUDO_USER -u LOGNAME "$ctl" deliveries redeliver -c "$conf" --state dead --reason 'all of them'
     exits 0; says '^1 dead event: once more to ledger$'
     same "$(sql "SELECT actor FROM paynotify.delivery_actions ORDER BY at" | paste -sd,)" "wang wei,li,zhao,$(id -un)"
