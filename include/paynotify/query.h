@@ -49,9 +49,10 @@ typedef int (*pn_event_row_fn)(const struct pn_event_row *row, void *payload);
 int pn_query_events(struct pn_query *query,
     const struct pn_event_filter *filter, pn_event_row_fn row, void *payload,
     struct pn_error *ret_error) PN_MUSTCHECK;
-/* By id (evt_...), key or seq. 1: there is none. */
+/* By id (evt_...), key or seq; a key may be one of several tenants: of this
+ * (NULL: of all). 1: there is none. */
 int pn_query_event(struct pn_query *query, const char *which,
-    pn_event_row_fn row, void *payload,
+    const char *tenant, pn_event_row_fn row, void *payload,
     struct pn_error *ret_error) PN_MUSTCHECK;
 
 struct pn_receipt_row {

@@ -112,8 +112,8 @@ admin_deliveries_show(struct admin_job *job)
 	int r;
 
 	admin_page_begin(&page, job, ADMIN_LIMIT_MAX);
-	r = pn_render_handoff(
-	    job->query, job->name, add_handoff, &page, &job->error);
+	r = pn_render_handoff(job->query, job->name,
+	    admin_parameter(job, "tenant"), add_handoff, &page, &job->error);
 	if (r == 1)
 		return admin_problem(job, ADMIN_UNKNOWN,
 		    "There is no event \"%s\"; /api/v1/events lists those "

@@ -63,8 +63,8 @@ admin_events_show(struct admin_job *job)
 	int r;
 
 	admin_page_begin(&page, job, ADMIN_LIMIT_MAX);
-	r = pn_query_event(
-	    job->query, job->name, add_event, &page, &job->error);
+	r = pn_query_event(job->query, job->name,
+	    admin_parameter(job, "tenant"), add_event, &page, &job->error);
 	if (r == 1)
 		return admin_problem(job, ADMIN_UNKNOWN,
 		    "There is no event \"%s\"; /api/v1/events lists those "

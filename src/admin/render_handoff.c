@@ -171,7 +171,7 @@ add_event(struct pn_query *query, struct showing *show, size_t index,
 }
 
 int
-pn_render_handoff(struct pn_query *query, const char *which,
+pn_render_handoff(struct pn_query *query, const char *which, const char *tenant,
     pn_render_fn object, void *payload, struct pn_error *ret_error)
 {
 	PN_CLEANUP(pn_buf_done)
@@ -181,7 +181,7 @@ pn_render_handoff(struct pn_query *query, const char *which,
 
 	for (int p = 0; p < PART_COUNT; p++)
 		show.lists[p] = pn_buf_init(OBJECT_BYTES_MAX);
-	r = pn_query_event(query, which, add_head, &show, ret_error);
+	r = pn_query_event(query, which, tenant, add_head, &show, ret_error);
 	for (size_t i = 0; r == 0 && i < show.count; i++) {
 		pn_buf_reset(&out);
 		r = add_event(query, &show, i, &out, ret_error);

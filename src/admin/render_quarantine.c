@@ -91,7 +91,7 @@ pn_quarantine_recorded(struct pn_query *query,
 		return 0;
 	memcpy(subject, row->subject.data, row->subject.len);
 	subject[row->subject.len] = '\0';
-	r = pn_query_event(query, subject, on_event, &search, ret_error);
+	r = pn_query_event(query, subject, NULL, on_event, &search, ret_error);
 	return r < 0 ? r : 0;
 }
 

@@ -28,7 +28,8 @@ static const struct admin_route routes[] = {
 	  ADMIN_TENANT | ADMIN_TYPE | ADMIN_KEY | ADMIN_OUT_TRADE_NO |
 	  ADMIN_SINCE | PAGED,
 	  admin_events_list, "what was recorded, the newest first" },
-	{ "GET", "/api/v1/events/{event}", ADMIN_READ, ADMIN_NEEDS_READING, 0,
+	{ "GET", "/api/v1/events/{event}", ADMIN_READ, ADMIN_NEEDS_READING,
+	  ADMIN_TENANT,
 	  admin_events_show, "an event by id, key or seq" },
 	{ "GET", "/api/v1/receipts", ADMIN_READ, ADMIN_NEEDS_READING,
 	  ADMIN_TENANT | ADMIN_PROVIDER | ADMIN_VERDICT | ADMIN_OUT_TRADE_NO |
@@ -49,7 +50,7 @@ static const struct admin_route routes[] = {
 	  ADMIN_CONSUMER | ADMIN_STATE | ADMIN_TENANT | PAGED,
 	  admin_deliveries_list, "what is not handed off, the oldest first" },
 	{ "GET", "/api/v1/deliveries/{event}", ADMIN_READ, ADMIN_NEEDS_READING,
-	  0,
+	  ADMIN_TENANT,
 	  admin_deliveries_show, "where an event stands, every attempt and"
 	  " action" },
 	{ "GET", "/api/v1/keys", ADMIN_READ, ADMIN_NEEDS_READING,

@@ -106,6 +106,9 @@ int ctl_consumers_overview(
  * NUL behind it. CTL_DONE, or told. */
 int ctl_consumer_choose(struct ctl *ctl, struct pn_buf *ret_name) PN_MUSTCHECK;
 
+/* ctl_events.c: tells that there is no such event (of --tenant). */
+void ctl_event_complain(const struct ctl *ctl, const char *which);
+
 /* ctl_act.c: who acts, for the record: --actor, or whoever is logged in. With a
  * NUL behind it, unless it failed. */
 void ctl_actor_find(const struct ctl_args *args, struct pn_buf *ret_actor);

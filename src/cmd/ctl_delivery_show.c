@@ -174,7 +174,8 @@ show_tables(struct ctl *ctl, const char *which, struct pn_buf *out,
     struct pn_error *error)
 {
 	struct showing show = { .heads = pn_buf_init(CTL_OUTPUT_BYTES_MAX) };
-	int r = pn_query_event(ctl->query, which, add_head, &show, error);
+	int r = pn_query_event(
+	    ctl->query, which, ctl->args.tenant, add_head, &show, error);
 
 	if (r == 0 && pn_buf_failed(&show.heads))
 		r = -ENOMEM;
@@ -201,8 +202,8 @@ ctl_deliveries_show(struct ctl *ctl)
 	PN_CLEANUP(pn_buf_done)
 	struct pn_buf out = pn_buf_init(CTL_OUTPUT_BYTES_MAX);
 	struct pn_error error = { .text = "" };
-	int r = ctl->args.json ? pn_render_handoff(
-				     ctl->query, which, add_line, &out, &error)
+	int r = ctl->args.json ? pn_render_handoff(ctl->query, which,
+				     ctl->args.tenant, add_line, &out, &error)
 			       : show_tables(ctl, which, &out, &error);
 
 	if (r == -ENOMEM) {
@@ -212,9 +213,7 @@ ctl_deliveries_show(struct ctl *ctl)
 	if (r < 0)
 		return ctl_database_complain(ctl->conf, ctl->dsn, r, &error);
 	if (r > 0) {
-		ctl_complain("there is no event \"%s\"; `" CTL_NAME " events "
-			     "list -c %s` shows those there are",
-		    which, ctl->args.config);
+		ctl_event_complain(ctl, which);
 		return CTL_REFUSED;
 	}
 	return ctl_flush(&out);

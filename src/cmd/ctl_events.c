@@ -390,6 +390,17 @@ show_row(const struct pn_event_row *row, void *payload)
 	return 0;
 }
 
+void
+ctl_event_complain(const struct ctl *ctl, const char *which)
+{
+	const char *tenant = ctl->args.tenant;
+
+	ctl_complain("there is no event \"%s\"%s%s; `" CTL_NAME " events list "
+		     "-c %s` shows those there are",
+	    which, tenant != NULL ? " of tenant " : "",
+	    tenant != NULL ? tenant : "", ctl->args.config);
+}
+
 int
 ctl_events_show(struct ctl *ctl)
 {
@@ -397,14 +408,13 @@ ctl_events_show(struct ctl *ctl)
 	struct listing listing = { .json = ctl->args.json,
 		.out = pn_buf_init(CTL_OUTPUT_BYTES_MAX) };
 	struct pn_error error = { .text = "" };
-	int r = pn_query_event(ctl->query, which, show_row, &listing, &error);
+	int r = pn_query_event(
+	    ctl->query, which, ctl->args.tenant, show_row, &listing, &error);
 
 	if (r < 0) {
 		r = ctl_database_complain(ctl->conf, ctl->dsn, r, &error);
 	} else if (r > 0 || listing.rows == 0) {
-		ctl_complain("there is no event \"%s\"; `" CTL_NAME " events "
-			     "list -c %s` shows those there are",
-		    which, ctl->args.config);
+		ctl_event_complain(ctl, which);
 		r = CTL_REFUSED;
 	} else {
 		r = ctl_flush(&listing.out);

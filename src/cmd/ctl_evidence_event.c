@@ -100,7 +100,8 @@ ctl_evidence_compare(struct pn_query *query, const struct pn_provider *provider,
 	which = pn_arena_copy(arena, row->event_id);
 	if (which.data == NULL)
 		return -ENOMEM;
-	r = pn_query_event(query, which.data, compare_row, &comparing, &error);
+	r = pn_query_event(
+	    query, which.data, NULL, compare_row, &comparing, &error);
 	if (r != 0)
 		return r < 0 ? r : -ENOENT;
 	*ret_reason = comparing.reason;

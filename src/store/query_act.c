@@ -74,13 +74,14 @@ do_to_event(struct pn_query *query, const struct pn_action *action,
     int64_t *count, struct pn_error *error)
 {
 	PN_CLEANUP(pn_result_freep) PGresult *result = NULL;
-	const char *values[PN_QUERY_WHICH_COUNT];
+	const char *values[PN_QUERY_WHICH_COUNT + 1];
 	char seqs[PN_QUERY_NUMBER_BYTES + 2];
 	int r;
 
 	pn_query_which(action->event, values);
+	values[PN_QUERY_WHICH_COUNT] = NULL; /* of any tenant */
 	r = pn_query_run(
-	    query, pn_sql_event, PN_QUERY_WHICH_COUNT, values, &result, error);
+	    query, pn_sql_event, PN_COUNT(values), values, &result, error);
 	if (r < 0)
 		return refused(query, r, error);
 	if (PQntuples(result) == 0)

@@ -39,17 +39,18 @@ pn_query_which(const char *which, const char *ret_values[PN_QUERY_WHICH_COUNT])
 }
 
 int
-pn_query_event(struct pn_query *query, const char *which, pn_event_row_fn row,
-    void *payload, struct pn_error *ret_error)
+pn_query_event(struct pn_query *query, const char *which, const char *tenant,
+    pn_event_row_fn row, void *payload, struct pn_error *ret_error)
 {
 	PN_CLEANUP(pn_result_freep) PGresult *result = NULL;
-	const char *values[PN_QUERY_WHICH_COUNT];
+	const char *values[PN_QUERY_WHICH_COUNT + 1];
 	int64_t seq;
 	int r, count;
 
 	pn_query_which(which, values);
-	r = pn_query_run(query, pn_sql_event, PN_QUERY_WHICH_COUNT, values,
-	    &result, ret_error);
+	values[PN_QUERY_WHICH_COUNT] = tenant;
+	r = pn_query_run(
+	    query, pn_sql_event, PN_COUNT(values), values, &result, ret_error);
 	if (r < 0)
 		return r;
 	count = PQntuples(result);

@@ -108,7 +108,7 @@ test_handoff__gives_the_event_as_it_was_recorded(void **state)
 	handoff_take_some(f->handoff, "app", 1, &claims);
 	assert_int_equal(pn_query_open(f->dsn, &query, &error), 0);
 	assert_int_equal(pn_query_event(query, "webhook:alipay:a:refund:r1",
-			     on_event, &json, &error),
+			     NULL, on_event, &json, &error),
 	    0);
 	assert_string_equal(claims.json, json.data);
 	assert_non_null(strstr(claims.json, "\"payload\":{\"out_trade_no\""));

@@ -203,14 +203,14 @@ test_query__finds_an_event_by_id_seq_and_key(void **state)
 	char id[64] = "";
 
 	assert_int_equal(
-	    pn_query_event(f->query, "2", on_row, &seen, &error), 0);
+	    pn_query_event(f->query, "2", NULL, on_row, &seen, &error), 0);
 	assert_int_equal(seen.rows, 1);
 	(void)snprintf(
 	    id, sizeof(id), "%.36s", strstr(seen.json, "\"id\":\"") + 6);
 	assert_int_equal(
-	    pn_query_event(f->query, id, on_row, &seen, &error), 0);
-	assert_int_equal(
-	    pn_query_event(f->query, "webhook:alipay:b", on_row, &seen, &error),
+	    pn_query_event(f->query, id, NULL, on_row, &seen, &error), 0);
+	assert_int_equal(pn_query_event(f->query, "webhook:alipay:b", NULL,
+			     on_row, &seen, &error),
 	    0);
 	assert_int_equal(seen.rows, 3);
 	assert_int_equal(seen.last, 2);
@@ -218,17 +218,21 @@ test_query__finds_an_event_by_id_seq_and_key(void **state)
 	(void)db(f->db, "UPDATE paynotify.idempotency_keys SET "
 			"expires_at = now()");
 	(void)db(f->db, "SELECT paynotify.archive_expired_keys(500)");
-	assert_int_equal(
-	    pn_query_event(f->query, "webhook:alipay:b", on_row, &seen, &error),
+	assert_int_equal(pn_query_event(f->query, "webhook:alipay:b", NULL,
+			     on_row, &seen, &error),
 	    0);
+	assert_int_equal(seen.rows, 4);
+	assert_int_equal(pn_query_event(f->query, "webhook:alipay:b", "nobody",
+			     on_row, &seen, &error),
+	    1);
 	assert_int_equal(seen.rows, 4);
 	id[35] = id[35] == '0' ? '1' : '0';
 	assert_int_equal(
-	    pn_query_event(f->query, id, on_row, &seen, &error), 1);
+	    pn_query_event(f->query, id, NULL, on_row, &seen, &error), 1);
 	assert_int_equal(
-	    pn_query_event(f->query, "99", on_row, &seen, &error), 1);
+	    pn_query_event(f->query, "99", NULL, on_row, &seen, &error), 1);
 	assert_int_equal(
-	    pn_query_event(f->query, "evt_x", on_row, &seen, &error), 1);
+	    pn_query_event(f->query, "evt_x", NULL, on_row, &seen, &error), 1);
 	assert_int_equal(seen.rows, 4);
 }
 

@@ -1,5 +1,5 @@
 -- One event by id, by seq or by key (of several tenants, maybe): the others are
--- NULL.
+-- NULL. Of tenant $4 or any.
 SELECT e.seq, e.id, e.livemode, e.type, e.provider, e.tenant,
 	'notify/' || e.provider, e.account, e.key, e.out_trade_no, e.transaction_id,
 	e.amount, e.order_amount, e.currency, e.refund IS NOT NULL,
@@ -13,6 +13,7 @@ LEFT JOIN paynotify.evidence v
 WHERE ($1::uuid IS NULL OR e.id = $1)
 	AND ($2::int8 IS NULL OR e.seq = $2)
 	AND ($3::text IS NULL OR (e.key = $3
-		AND e.id = ANY (paynotify.event_ids($3, NULL))))
+		AND e.id = ANY (paynotify.event_ids($3, $4))))
+	AND ($4::text IS NULL OR e.tenant = $4)
 ORDER BY e.seq
 LIMIT 1000

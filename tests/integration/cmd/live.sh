@@ -205,6 +205,9 @@ test_live__8_events_are_filtered_shown_and_tailed() {
     says '^key +webhook:alipay:A1$'; says '^  out_trade_no = A1$'; says 'test account'
     run "$ctl" events show -c "$conf" nothing; exits 1; complains 'no event "nothing"'
     run "$ctl" events show -c "$conf" 999999999; exits 1
+    run "$ctl" events show -c "$conf" "$id" --tenant nobody; exits 1; complains 'no event "evt_.*" of tenant nobody;'
+    run "$ctl" deliveries show -c "$conf" "$id" --tenant nobody; exits 1; complains 'of tenant nobody;'
+    run "$ctl" events show -c "$conf" "$id" --tenant shop1; exits 0; silent
     events --key "$key"; json 'length == 1'
     events --type refund.succeeded; json 'length > 0 and all(.[]; .type == "refund.succeeded")'
     events --type 'refund.*'; json 'length > 0 and all(.[]; .type | startswith("refund."))'

@@ -67,7 +67,8 @@ test_push__delivers_a_signed_event(void **state)
 	assert_signed(&request);
 	assert_int_equal(pn_query_open(f->base->dsn, &query, &error), 0);
 	assert_int_equal(
-	    pn_query_event(query, request.id, keep_json, &json, &error), 0);
+	    pn_query_event(query, request.id, NULL, keep_json, &json, &error),
+	    0);
 	assert_string_equal(request.body, json.data);
 	pn_query_close(query);
 	pn_buf_done(&json);
