@@ -199,8 +199,21 @@ order_take(struct pn_wechat_job *job, const struct pn_form *fields)
 		job->notification->out_trade_no = order;
 }
 
-/* The fields as one JSON object; inner (may be empty) wins over outer, and
- * req_info itself is left out: it is inner. */
+/* What stands in the payload: of outer (that is, not inner) only what inner does
+ * not say, and not req_info, which is inner. The sign is left out as everywhere:
+ * the evidence has it. */
+static bool
+is_payload_field(
+    const struct pn_field *field, const struct pn_form *inner, bool is_outer)
+{
+	if (pn_str_is(field->name, "sign"))
+		return false;
+	return !is_outer ||
+	       (!has_field(inner, field->name) &&
+		   !(inner->count > 0 && pn_str_is(field->name, "req_info")));
+}
+
+/* The fields as one JSON object; inner may be empty. */
 static int
 payload_make(struct pn_wechat_job *job, const struct pn_form *outer,
     const struct pn_form *inner)
@@ -215,9 +228,7 @@ payload_make(struct pn_wechat_job *job, const struct pn_form *outer,
 		    is_outer ? &outer->fields[i]
 			     : &inner->fields[i - outer->count];
 
-		if (is_outer && (has_field(inner, field->name) ||
-				    (inner->count > 0 &&
-					pn_str_is(field->name, "req_info"))))
+		if (!is_payload_field(field, inner, is_outer))
 			continue;
 		pn_buf_add_char(&out, before);
 		pn_json_add_string(&out, field->name);

@@ -381,6 +381,25 @@ test_wechat__refused_ones_name_their_order(void **state)
 	}
 }
 
+/* An application would keep a signature that says nothing about the payment; the
+ * evidence has it, where it can be verified. */
+static void
+test_wechat__the_payload_leaves_the_sign_out(void **state)
+{
+	struct wechat_fixture *fixture = *state;
+	struct pn_sample sample = wechat_fixture_sample_of("payment.succeeded");
+	struct pn_request request;
+	struct pn_notification n;
+
+	sample.dialect = "v2";
+	request = wechat_fixture_sample(fixture, &sample);
+	assert_true(pn_str_find(request.body, PN_STR("<sign>")) > 0);
+	n = wechat_fixture_verify(fixture, &request);
+	assert_int_equal(n.verdict, PN_VERDICT_ACCEPTED);
+	assert_true(pn_str_find(n.payload, PN_STR("\"nonce_str\":")) > 0);
+	assert_true(pn_str_find(n.payload, PN_STR("\"sign\":")) < 0);
+}
+
 #define TEST(name)                       \
 	cmocka_unit_test_setup_teardown( \
 	    name, wechat_fixture_arena, wechat_fixture_arena_done)
@@ -400,6 +419,7 @@ main(void)
 		TEST(test_wechat__amounts_are_exact_to_the_last_fen),
 		TEST(test_wechat__reason_never_quotes_raw_bytes),
 		TEST(test_wechat__refused_ones_name_their_order),
+		TEST(test_wechat__the_payload_leaves_the_sign_out),
 	};
 
 	return cmocka_run_group_tests(
