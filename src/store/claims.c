@@ -9,8 +9,9 @@
  *
  * What is queued when its time is over is answered by the timer, since the
  * lane's thread may sit in an attempt to connect, or in a commit that waits for
- * a standby. That time is commit_timeout, or what a settlement says. What a lane has sent is answered by the end of its statement, late
- * or not: only that tells the truth. So the timer never touches it.
+ * a standby. That time is commit_timeout, or what a settlement says. What a lane
+ * has sent is answered by the end of its statement, late or not: only that tells
+ * the truth. So the timer never touches it.
  *
  * Closing: the lanes get the grace to end, then all threads are stopped, and
  * what is left is given up by whoever closes. A done() may submit all the while,

@@ -154,13 +154,13 @@ def pgbench(script, connections, seconds):
     return float(re.search(r"(?m)^tps = ([\d.]+)", out).group(1))
 
 
-def insert_ms(folder, connections, seconds, rate=0):
-    """p50 and p99 of the least that a commit costs here: a row of one number,
-    on a table of its own, from pgbench. What is behind its time at a rate
-    counts as well."""
+def insert_ms(folder, connections, seconds, rate=0, commits=1):
+    """p50 and p99 of the least that so many commits, one behind the other, cost
+    here: each of a row of one number, on a table of its own, from pgbench. What
+    is behind its time at a rate counts as well."""
     script, prefix = os.path.join(folder, "insert.sql"), os.path.join(folder, "tx")
     with open(script, "w", encoding="ascii") as f:
-        f.write("INSERT INTO least VALUES (1);\n")
+        f.write("INSERT INTO least VALUES (1);\n" * commits)
     psql("CREATE TABLE least (n integer)")
     subprocess.run(
         ["pgbench", "-n", "-M", "prepared", "-c", str(connections), "-j", "1",
