@@ -22,6 +22,8 @@ add_listed(const struct ctl *ctl, struct pn_buf *out, const char *member,
 	if (ctl->args.json) {
 		pn_buf_add_char(out, '{');
 		ctl_add_member(out, member, pn_str_from(name));
+		if (what != NULL)
+			ctl_add_member(out, "what", pn_str_from(what));
 		pn_buf_add_text(out, "}\n");
 	} else if (what != NULL) {
 		pn_buf_printf(out, "  %-16s %s\n", name, what);

@@ -371,6 +371,15 @@ LIST
     exits 1; same "$(grep -c 'is the daemon running' <<<"$err")" 1
 }
 
+# A program that offers oddities would offer them without what they do.
+test_cmd__trigger_lists_events_and_oddities() {
+    run "$ctl" trigger -c "$conf" --account wechat/shop1 --list; exits 0; silent
+    says '^  payment\.succeeded$'; says '^  stale +[a-z].*401'
+    run "$ctl" trigger -c "$conf" --account wechat/shop1 --list --json; exits 0; silent
+    json 'all(.[]; (.event and (has("what") | not)) or (.oddity and .what))
+        and any(.[]; .oddity == "stale" and (.what | test("401")))'
+}
+
 capture() { # file args...
     local file=$1
     shift
