@@ -187,12 +187,14 @@ void pn_flight_conclude(
 void pn_flight_unqueue(struct pn_flight *flight);
 /* Its place is free: for the next, if it can be sent. */
 void pn_flight_leave_room(struct pn_flight *flight, int64_t now_us);
+/* A job's, to its upstream, without done; url and headers are borrowed. */
+struct pn_client_request pn_job_request(const struct pn_guard_job *job,
+    const struct pn_buf *url, const struct pn_buf *headers);
 /* How it ended: not answered, with an odd status; cut, with half the headers. */
 enum pn_client_end pn_guard_end(const struct pn_client_request *request);
 /* pass.c: a method without effect. Not under the lock. */
 void pn_guard_pass(struct pn_guard *guard, struct pn_guard_job *job);
 
-/* tick.c */
-void *pn_tick_main(void *payload); /* the guard */
+void *pn_tick_main(void *payload); /* tick.c; the guard */
 
 #endif

@@ -73,7 +73,6 @@ passed(struct pn_client_request *request)
 static struct pass *
 pass_new(struct pn_guard_job *job)
 {
-	const struct pn_conf_guard_route *conf = job->route->conf;
 	const struct pn_guard_forward forward = {
 		.route = job->route,
 		.call = job->call,
@@ -92,19 +91,9 @@ pass_new(struct pn_guard_job *job)
 		pass_free(pass);
 		return NULL;
 	}
-	pass->request = (struct pn_client_request){
-		.method = job->call->request.method.data,
-		.url = pass->url.data,
-		.ca_file = conf->ca_file.count == 0
-			       ? NULL
-			       : conf->ca_file.files[0].path,
-		.headers = pn_buf_str(&pass->headers),
-		.body = job->call->request.body,
-		.timeout_us = conf->timeout_us,
-		.answer_bytes_max = (size_t)conf->max_response_bytes,
-		.done = passed,
-		.payload = pass,
-	};
+	pass->request = pn_job_request(job, &pass->url, &pass->headers);
+	pass->request.done = passed;
+	pass->request.payload = pass;
 	return pass;
 }
 

@@ -114,6 +114,26 @@ write_request(struct pn_flight *f)
 	return !pn_buf_failed(&f->url) && !pn_buf_failed(&f->headers);
 }
 
+struct pn_client_request
+pn_job_request(const struct pn_guard_job *job, const struct pn_buf *url,
+    const struct pn_buf *headers)
+{
+	const struct pn_request *request = &job->call->request;
+	const struct pn_conf_guard_route *conf = job->route->conf;
+
+	return (struct pn_client_request){
+		.method = request->method.data,
+		.url = url->data,
+		.ca_file = conf->ca_file.count == 0
+			       ? NULL
+			       : conf->ca_file.files[0].path,
+		.headers = pn_buf_str(headers),
+		.body = request->body,
+		.timeout_us = conf->timeout_us,
+		.answer_bytes_max = (size_t)conf->max_response_bytes,
+	};
+}
+
 bool
 pn_flight_is_held(const struct pn_flight *flight, int64_t now_us)
 {
@@ -125,8 +145,6 @@ pn_flight_is_held(const struct pn_flight *flight, int64_t now_us)
 static void
 start(struct pn_flight *f, int64_t now_us)
 {
-	const struct pn_conf_guard_route *conf = f->route->conf;
-
 	assert(f->jobs.first != NULL);
 	if (!pn_flight_is_held(f, now_us)) {
 		pn_flight_claim(f, now_us);
@@ -143,19 +161,9 @@ start(struct pn_flight *f, int64_t now_us)
 	pn_flight_room(f)->running++;
 	f->state = PN_FLIGHT_RUNNING;
 	f->since_us = now_us;
-	f->request = (struct pn_client_request){
-		.method = f->jobs.first->call->request.method.data,
-		.url = f->url.data,
-		.ca_file = conf->ca_file.count == 0
-			       ? NULL
-			       : conf->ca_file.files[0].path,
-		.headers = pn_buf_str(&f->headers),
-		.body = f->jobs.first->call->request.body,
-		.timeout_us = conf->timeout_us,
-		.answer_bytes_max = (size_t)conf->max_response_bytes,
-		.done = answered,
-		.payload = f,
-	};
+	f->request = pn_job_request(f->jobs.first, &f->url, &f->headers);
+	f->request.done = answered;
+	f->request.payload = f;
 	pn_client_send(f->guard->client, &f->request);
 }
 
