@@ -371,6 +371,37 @@ listeners_check(struct conf_load *load)
 
 /* -- all of it --------------------------------------------------------------- */
 
+/* What options of a route mean together, and beside [server]. */
+static void
+guard_route_check(
+    struct conf_load *load, const struct pn_conf_guard_route *route)
+{
+	const struct pn_conf *conf = load->conf;
+
+	/* The key's life begins with its claim. Then the request may wait for
+	 * its turn and for the upstream, and its answer for the database; who
+	 * has waited for it at another daemon would find a life that is over. */
+	if (route->ttl_us <=
+	    route->wait_us + route->timeout_us + route->lease_us)
+		conf_fail(load, route->place,
+		    "[guard %s] ttl is not longer than wait, timeout and lease"
+		    " together: an answer could be over when it comes, and"
+		    " the work be done again for who waits for it",
+		    route->name);
+	if (route->lease_us <= conf->server.commit_timeout_us)
+		conf_warn(load, route->place,
+		    "[guard %s] lease is not longer than [server]"
+		    " commit_timeout: while commits are slow it is over"
+		    " before it is known to be had, and nothing runs",
+		    route->name);
+	if (route->tenant_header.count > 0 &&
+	    conf->server.trusted_proxies.count == 0)
+		conf_warn(load, route->tenant_header.places[0],
+		    "[guard %s] tenant_header is believed of trusted"
+		    " proxies only, and [server] trusted_proxies is none",
+		    route->name);
+}
+
 void
 conf_check_whole(struct conf_load *load)
 {
@@ -394,18 +425,5 @@ conf_check_whole(struct conf_load *load)
 		    "[guard] has no route: add a section such as"
 		    " [guard charges], or take it out");
 	for (size_t i = 0; i < conf->guard_route_count; i++)
-		if (routes[i].lease_us <= conf->server.commit_timeout_us)
-			conf_warn(load, routes[i].place,
-			    "[guard %s] lease is not longer than [server]"
-			    " commit_timeout: while commits are slow it is over"
-			    " before it is known to be had, and nothing runs",
-			    routes[i].name);
-	for (size_t i = 0; i < conf->guard_route_count; i++)
-		if (routes[i].tenant_header.count > 0 &&
-		    conf->server.trusted_proxies.count == 0)
-			conf_warn(load, routes[i].tenant_header.places[0],
-			    "[guard %s] tenant_header is believed of trusted"
-			    " proxies only, and [server] trusted_proxies is"
-			    " none",
-			    routes[i].name);
+		guard_route_check(load, &routes[i]);
 }
