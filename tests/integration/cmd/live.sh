@@ -143,7 +143,7 @@ test_live__5_the_daemon_agrees_with_verify_on_every_sample() {
             grep -q '^<' "$file" && wanted+=("200 $verdict") ||
                 wanted+=("$(status_of "$verdict") $verdict")
         done < <("$ctl" trigger -c "$conf" --account "$account" --list --json |
-            jq -r 'to_entries[] | "\(.key) \(.value)"')
+            jq -r 'to_entries[0] | "\(.key) \(.value)"')
     done <<LIST
 alipay/shop1
 alipay/shop1 --charset GBK
