@@ -383,7 +383,7 @@ guard_route_check(
 	 * has waited for it at another daemon would find a life that is over. */
 	if (route->ttl_us <=
 	    route->wait_us + route->timeout_us + route->lease_us)
-		conf_fail(load, route->place,
+		conf_warn(load, route->place,
 		    "[guard %s] ttl is not longer than wait, timeout and lease"
 		    " together: an answer could be over when it comes, and"
 		    " the work be done again for who waits for it",
