@@ -149,7 +149,8 @@ static const struct conf_option options[] = {
 	{ "server", "request_timeout", CONF_DURATION, 0,
 	  SERVER(request_timeout_us),
 	  MILLISECOND_US, HOUR_US, NULL, "10s",
-	  "a request must have arrived whole by then" },
+	  "a request must have arrived whole by then; an answer be read, with"
+	  " a second more for each 64k of it" },
 	{ "server", "commit_timeout", CONF_DURATION, 0,
 	  SERVER(commit_timeout_us),
 	  MILLISECOND_US, MINUTE_US, NULL, "2s",

@@ -241,7 +241,7 @@ pn_call_rate_limited(struct pn_call *call)
 static enum MHD_Result
 reply(struct pn_exchange *x, bool close)
 {
-	pn_watch_request(x->server->watch, x->conn);
+	pn_watch_reply(x->server->watch, x->conn, x->call.answer.body.len);
 	pn_series_observe(
 	    x->call.seconds, pn_clock_monotonic_us() - x->began_us);
 	return pn_reply_send(x->connection, &x->call.answer,

@@ -98,9 +98,12 @@ struct pn_conn *pn_watch_add(
     struct pn_watch *watch, int fd, const struct pn_peer *peer) PN_MUSTCHECK;
 /* Must come before the descriptor is closed. Frees conn. */
 void pn_watch_remove(struct pn_watch *watch, struct pn_conn *conn);
-/* Deadlines: of a connection that waits for a request, and of a request. */
+/* Deadlines: of a connection that waits for a request, of a request, and of a
+ * reply with so long a body. */
 void pn_watch_idle(const struct pn_watch *watch, struct pn_conn *conn);
 void pn_watch_request(const struct pn_watch *watch, struct pn_conn *conn);
+void pn_watch_reply(
+    const struct pn_watch *watch, struct pn_conn *conn, size_t bytes);
 void pn_watch_pause(struct pn_conn *conn);
 
 /* Whether its thread has looked since the last call. One caller at a time. */

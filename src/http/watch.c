@@ -9,7 +9,8 @@
  *   opened, or a request completed   now + idle_timeout + request_timeout
  *   headers complete                 now + request_timeout (the body)
  *   waits for the pipeline           none: commit_timeout bounds that
- *   reply queued                     now + request_timeout (a slow reader)
+ *   reply queued                     now + request_timeout + what a thin line
+ *                                    needs for so many bytes (a slow reader)
  *
  * One thread looks through the list a few times a second and calls shutdown()
  * on what is late; libmicrohttpd then sees the end of the stream and cleans up
@@ -48,6 +49,8 @@
 enum {
 	BUCKETS = 1024,
 	ENDS_MAX = 1024, /* of a tick; epoll begins with others the next time */
+	/* Half a megabit: the longest answer, 8 MB, has two minutes. */
+	READER_BYTES_PER_S_MIN = 64 << 10,
 };
 
 static const int64_t tick_us_min = 10 * PN_MILLISECOND_US;
@@ -228,6 +231,16 @@ pn_watch_request(const struct pn_watch *watch, struct pn_conn *conn)
 {
 	set_deadline(
 	    conn, pn_clock_monotonic_us() + watch->options.request_timeout_us);
+}
+
+void
+pn_watch_reply(const struct pn_watch *watch, struct pn_conn *conn, size_t bytes)
+{
+	int64_t seconds = (int64_t)(bytes / READER_BYTES_PER_S_MIN);
+
+	set_deadline(conn, pn_clock_monotonic_us() +
+			       watch->options.request_timeout_us +
+			       seconds * PN_SECOND_US);
 }
 
 void

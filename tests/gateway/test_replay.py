@@ -1,5 +1,6 @@
 """What is kept is told again, byte for byte, for as long as it lives."""
 import json
+import time
 import unittest
 
 from support import BODY, Case, eventually, seconds_left
@@ -270,6 +271,22 @@ class Replay(Case):
         self.assertIn("Content-Type: application/json", headers)
         self.assertNotIn("Set-Cookie", headers)
         self.assertEqual(json.loads(BODY)["amount"], 100)
+
+
+class SlowReaders(Case):
+    routes = {"charges": "max_response = 8m"}
+    server = "request_timeout = 500ms"
+
+    def test_gateway__a_long_answer_may_be_read_slowly(self):
+        """Whoever is behind a thin line would never see the end of it, in no
+        repeat either. It is longer than what the kernel takes by itself."""
+        key, size = self.key(), 8 << 20
+        for _ in range(2):
+            client = self.begin(key, do={"size": size})
+            self.assertEqual(client.file.peek(1)[:1], b"H")
+            time.sleep(2) # four times request_timeout
+            self.assertEqual(len(client.read().body), size)
+        self.assertEqual(self.attempts(key), [1])
 
 
 if __name__ == "__main__":
