@@ -12,7 +12,10 @@
  *
  * The queue is in the order of arrival; what comes back goes to its front. What
  * was refused in company (alone) goes by itself, not before its time, and has
- * every other batch at most: it must not hold up the others.
+ * every other batch at most: it must not hold up the others. Nor must long
+ * answers: what does not fit into a batch is passed by until it is the first, which
+ * goes however long it is, and what fits into the room that it leaves goes with it.
+ * So a lease is renewed in the next batch but one, whatever is queued before it.
  *
  * Invariant: outstanding is what was submitted and whose done() has not
  * returned. Memory of an operation is the caller's again in its done().
@@ -29,6 +32,8 @@
 #include "statements.h"
 #include "store_internal.h"
 
+/* More than that of the first of a batch does not count: it leaves half the room. */
+enum { LONG_BYTES = PN_BATCH_BYTES_MAX / 2 };
 static const int64_t IDLE_CHECK_US = PN_SECOND_US;
 static const int64_t SCHEMA_CHECK_US = PN_SECOND_US;
 
@@ -148,19 +153,20 @@ take_alone(struct pn_lane *lane, int64_t now_us, int64_t *retry_at_us)
 static void
 take_company(struct pn_lane *lane, int64_t now_us)
 {
-	struct pn_claims_item **at = &lane->first;
-	size_t looked = 0, bytes = 0;
+	struct pn_claims_item **at = &lane->first, *item;
+	size_t looked = 0, room = PN_BATCH_BYTES_MAX;
 
-	for (; *at != NULL && looked < PN_LANE_LOOK_MAX; looked++) {
-		if (pn_lane_is_held(lane, *at, now_us))
-			(*at)->alone = true;
-		if ((*at)->alone) {
-			at = &(*at)->next;
+	for (; (item = *at) != NULL && looked < PN_LANE_LOOK_MAX; looked++) {
+		if (pn_lane_is_held(lane, item, now_us))
+			item->alone = true;
+		if (item->alone || (lane->count > 0 && item->bytes > room)) {
+			at = &item->next;
 			continue;
 		}
-		bytes += (*at)->bytes;
-		if (lane->count > 0 && bytes > PN_BATCH_BYTES_MAX)
-			return;
+		if (lane->count == 0 && item->bytes > LONG_BYTES)
+			room -= LONG_BYTES;
+		else
+			room -= item->bytes;
 		lane->batch[lane->count++] = unlink_at(lane, at);
 		if (lane->count == PN_BATCH_EVENTS_MAX)
 			return;

@@ -6,6 +6,7 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <setjmp.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -30,6 +31,8 @@ const struct pn_claim_terms TERMS = {
 /* One for all: few wait at a time. */
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static pthread_cond_t changed = PTHREAD_COND_INITIALIZER;
+/* Settlements so far. */
+static atomic_int turns;
 
 /* Waits until *count is 1. */
 static void
@@ -130,6 +133,7 @@ on_settled(struct pn_settlement *s)
 {
 	struct settlement *settlement = s->payload;
 
+	settlement->turn = ++turns;
 	set_done(&settlement->done_count);
 }
 

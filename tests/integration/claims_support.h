@@ -28,6 +28,7 @@ struct settlement {
 	struct pn_settlement settlement;
 	char key[64];
 	int done_count;
+	int turn; /* of all settlements of the program */
 };
 
 /* Of tenant shop1, "POST /v1/charges"; the hash is of request. */

@@ -20,6 +20,9 @@ static const int64_t SHORT_US = 300 * PN_MILLISECOND_US;
 #define LOCK_WAITING \
 	"SELECT count(*) " CLAIMS_SESSIONS " AND wait_event_type = 'Lock'"
 
+#define SYNC_WAITING \
+	"SELECT count(*) " CLAIMS_SESSIONS " AND wait_event = 'SyncRep'"
+
 /* An application claims the key in a transaction that stays open. */
 static void
 hold(struct claims_fixture *f, const char *key)
@@ -119,6 +122,43 @@ test_claims__a_settlement_outlasts_a_lock(void **state)
 	assert_false(settlement_is_done(&s));
 	(void)db(f->other, "ROLLBACK");
 	assert_int_equal(settlement_wait(&s), PN_SETTLED);
+}
+
+/* If it failed: behind a few long answers leases would end before they are renewed,
+ * and the work of others be done again. */
+static void
+test_claims__long_answers_hold_up_no_short_one(void **state)
+{
+	static const char *const keys[] = { "first", "b", "c", "d", "renewed" };
+	enum { COUNT = 5, LONG_BYTES = 8 << 20 };
+	struct claims_fixture *f = *state;
+	struct settlement s[COUNT];
+	struct claim claims[COUNT];
+	char *body = malloc(LONG_BYTES);
+
+	assert_non_null(body);
+	memset(body, 'x', LONG_BYTES);
+	for (int i = 0; i < COUNT; i++) {
+		assert_int_equal(claim_put(f->claims, &claims[i], keys[i], "r"),
+		    PN_CLAIM_RUN);
+		settlement_init(&s[i], &claims[i], PN_SETTLE_COMPLETE, "x");
+		if (i > 0)
+			s[i].settlement.body =
+			    (struct pn_str){ body, LONG_BYTES };
+	}
+	settlement_init(&s[4], &claims[4], PN_SETTLE_RENEW, "");
+	/* The others queue up behind its commit. */
+	db_set_standbys(f->db, f->dsn, "nobody");
+	pn_claims_settle(f->claims, &s[0].settlement);
+	db_wait(f->db, 1, SYNC_WAITING);
+	for (int i = 1; i < COUNT; i++)
+		pn_claims_settle(f->claims, &s[i].settlement);
+	db_set_standbys(f->db, f->dsn, "");
+	for (int i = 0; i < COUNT; i++)
+		assert_int_equal(settlement_wait(&s[i]), PN_SETTLED);
+	assert_true(s[4].turn < s[2].turn);
+	assert_true(s[1].turn < s[2].turn && s[2].turn < s[3].turn);
+	free(body);
 }
 
 /* If it failed: a lock that does not end would keep a client waiting for ever. */
@@ -235,6 +275,7 @@ main(void)
 		TEST(test_claims__a_held_key_harms_no_other),
 		TEST(test_claims__a_key_known_as_held_goes_alone),
 		TEST(test_claims__a_settlement_outlasts_a_lock),
+		TEST(test_claims__long_answers_hold_up_no_short_one),
 		TEST(test_claims__a_lock_that_does_not_end_is_unknown),
 		TEST(test_claims__a_bad_one_harms_no_other),
 		TEST(test_claims__the_receivers_role_is_enough),
