@@ -54,6 +54,9 @@ struct pn_str pn_str_split(struct pn_str *rest, char separator);
 /* Well-formed UTF-8 (RFC 3629: no surrogates, no overlong forms, at most
  * U+10FFFF). NUL is well-formed here. */
 bool pn_str_is_utf8(struct pn_str s);
+/* A token of RFC 9110, which a method and a header's name are: not empty, and
+ * none but certain ASCII characters. */
+bool pn_str_is_token(struct pn_str s);
 /* Length of the longest well-formed prefix. *ret_bad: how many bytes behind it
  * are the ill-formed sequence (what one U+FFFD stands for), 0 at the end. */
 size_t pn_str_utf8_prefix(struct pn_str s, size_t *ret_bad);

@@ -1,5 +1,6 @@
 /*
- * Byte slices: comparing, searching, cutting, and the check for UTF-8.
+ * Byte slices: comparing, searching, cutting, and the checks for UTF-8 and for
+ * tokens.
  *
  * Everything works on (pointer, length) and never looks for a NUL, because the
  * values of a notification may hold one. Folding of case is for ASCII letters
@@ -139,6 +140,22 @@ sequence(const unsigned char *at, size_t left, size_t *ret_bad)
 		high = 0xbf;
 	}
 	return want;
+}
+
+bool
+pn_str_is_token(struct pn_str s)
+{
+	static const char others[] = "!#$%&'*+-.^_`|~";
+
+	for (size_t i = 0; i < s.len; i++) {
+		char c = s.data[i];
+
+		if (!((c >= '0' && c <= '9') || (c >= 'A' && c <= 'Z') ||
+			(c >= 'a' && c <= 'z') ||
+			(c != '\0' && strchr(others, c) != NULL)))
+			return false;
+	}
+	return s.len > 0;
 }
 
 size_t

@@ -21,24 +21,6 @@
 #include "paynotify/limits.h"
 #include "paynotify/parse.h"
 
-static bool
-is_token_char(char c)
-{
-	return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') ||
-	       (c >= '0' && c <= '9') ||
-	       (c != '\0' && strchr("!#$%&'*+-.^_`|~", c) != NULL);
-}
-
-static bool
-is_token(struct pn_str s)
-{
-	for (size_t i = 0; i < s.len; i++) {
-		if (!is_token_char(s.data[i]))
-			return false;
-	}
-	return s.len > 0;
-}
-
 /* No control bytes; a tab may stand in the value of a header. */
 static bool
 is_printable(struct pn_str s, bool tab)
@@ -75,7 +57,7 @@ parse_request_line(
 
 	request->method = pn_str_split(&rest, ' ');
 	target = pn_str_split(&rest, ' ');
-	if (!is_token(request->method) || target.len == 0 ||
+	if (!pn_str_is_token(request->method) || target.len == 0 ||
 	    target.data[0] != '/' || !is_printable(line, false) ||
 	    (!pn_str_is(rest, "HTTP/1.1") && !pn_str_is(rest, "HTTP/1.0")))
 		return pn_error_set(ret_error, 1,
@@ -91,7 +73,7 @@ parse_header(struct pn_str line, size_t number, struct pn_header *ret_header,
 {
 	struct pn_str rest = line, name = pn_str_split(&rest, ':');
 
-	if (rest.data == NULL || !is_token(name))
+	if (rest.data == NULL || !pn_str_is_token(name))
 		return pn_error_set(ret_error, 1,
 		    "line %zu is not a header (name: value)", number);
 	if (!is_printable(rest, true))

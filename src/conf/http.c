@@ -63,21 +63,10 @@ conf_route_fault(struct pn_str text)
 	return path_fault(path);
 }
 
-/* A token of RFC 9110. */
 bool
 conf_header_is_valid(struct pn_str name)
 {
-	if (name.len < 1 || name.len > PN_ID_BYTES_MAX)
-		return false;
-	for (size_t i = 0; i < name.len; i++) {
-		char c = name.data[i];
-
-		if (!((c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') ||
-			(c >= '0' && c <= '9') ||
-			(c != '\0' && strchr("!#$%&'*+-.^_`|~", c) != NULL)))
-			return false;
-	}
-	return true;
+	return name.len <= PN_ID_BYTES_MAX && pn_str_is_token(name);
 }
 
 /* 1xx is no answer: another one follows it. */

@@ -46,7 +46,6 @@ struct pn_client_lines pn_client_lines_init(void);
 /* 0, -EINVAL (which line, never what it says), -ENOMEM. */
 int pn_client_lines_make(struct pn_client_lines *lines, struct pn_str headers,
     struct pn_error *ret_error) PN_MUSTCHECK;
-bool pn_client_is_token(struct pn_str text); /* of RFC 9110; not empty */
 /* scheme://host:port of the URL, without user and password; data NULL when it
  * is none of http or https, or has an odd host. *ret_text holds it. */
 struct pn_str

@@ -247,7 +247,7 @@ check(const struct pn_client_request *request, struct pn_error *error)
 	struct pn_str method = pn_str_from(request->method);
 	char text[PN_CLIENT_ORIGIN_BYTES_MAX];
 
-	if (!pn_client_is_token(method) ||
+	if (!pn_str_is_token(method) ||
 	    method.len > PN_CLIENT_METHOD_BYTES_MAX ||
 	    (request->body.len > 0 && pn_str_is(method, "HEAD")))
 		return pn_error_set(error, -EINVAL,

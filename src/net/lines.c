@@ -30,22 +30,6 @@ struct found {
 	bool accept, content_type;
 };
 
-bool
-pn_client_is_token(struct pn_str text)
-{
-	static const char others[] = "!#$%&'*+-.^_`|~";
-
-	for (size_t i = 0; i < text.len; i++) {
-		char c = text.data[i];
-
-		if (!((c >= '0' && c <= '9') || (c >= 'A' && c <= 'Z') ||
-			(c >= 'a' && c <= 'z') ||
-			(c != '\0' && strchr(others, c) != NULL)))
-			return false;
-	}
-	return text.len > 0;
-}
-
 static bool
 is_value(struct pn_str text)
 {
@@ -68,7 +52,7 @@ pn_client_lines_init(void)
 static int
 check_line(struct pn_str name, struct pn_str value, struct found *found)
 {
-	if (!pn_client_is_token(name) || value.data == NULL || !is_value(value))
+	if (!pn_str_is_token(name) || value.data == NULL || !is_value(value))
 		return -EINVAL;
 	if (pn_str_equal_fold(name, PN_STR("Transfer-Encoding")))
 		return -EINVAL;

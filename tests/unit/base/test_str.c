@@ -117,6 +117,28 @@ test_str__knows_well_formed_utf8(void **state)
 	}
 }
 
+/* What is no header's name would pass for one. */
+static void
+test_str__knows_tokens(void **state)
+{
+	static const struct pn_str others[] = {
+		PN_STR(""),
+		PN_STR(" A"),
+		PN_STR("A "),
+		PN_STR("A\t"),
+		PN_STR("A:b"),
+		PN_STR("A(b)"),
+		PN_STR("A\0"),
+		PN_STR("A\x7f"),
+		PN_STR("\xc3\xa9"),
+	};
+
+	(void)state;
+	assert_true(pn_str_is_token(PN_STR("!#$%&'*+-.^_`|~09AZaz")));
+	for (size_t i = 0; i < PN_COUNT(others); i++)
+		assert_false(pn_str_is_token(others[i]));
+}
+
 int
 main(void)
 {
@@ -127,6 +149,7 @@ main(void)
 		cmocka_unit_test(test_str__finds_and_trims_within_the_slice),
 		cmocka_unit_test(test_str__splits_every_piece),
 		cmocka_unit_test(test_str__knows_well_formed_utf8),
+		cmocka_unit_test(test_str__knows_tokens),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
