@@ -81,7 +81,7 @@ struct pn_series *pn_ingest_request_seconds(const struct pn_route *route);
 enum pn_ingest_refusal {
 	PN_REFUSE_BODY_OVER_LIMIT,
 	PN_REFUSE_LENGTH_AMBIGUOUS, /* Content-Length twice, or with
-				     * Transfer-Encoding */
+				     * Transfer-Encoding; a folded header */
 	PN_REFUSE_METHOD,           /* another than POST */
 	PN_REFUSE_ADDRESS,          /* pn_ingest_admits() says no */
 	PN_REFUSE_HEADERS,          /* more than are read */

@@ -163,7 +163,8 @@ admin_refuse(void *service, struct pn_call *call, enum pn_refused why)
 	default:
 		(void)admin_problem(job, ADMIN_BAD_LENGTH,
 		    "Content-Length stands twice, is no number or comes "
-		    "together with Transfer-Encoding.");
+		    "together with Transfer-Encoding; or a header is "
+		    "folded, or has no proper name.");
 	}
 	set_answer(job);
 }

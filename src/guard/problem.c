@@ -81,8 +81,9 @@ static const struct row rows[PN_PROBLEM_COUNT] = {
 	ROW(LENGTH_AMBIGUOUS, "length-ambiguous", 400, PLAIN,
 	    "Length of the body is ambiguous",
 	    "Content-Length stands twice, is no number or comes together "
-	    "with Transfer-Encoding. Nothing was done. Look at the "
-	    "client's HTTP library and the proxies on the way."),
+	    "with Transfer-Encoding; or a header is folded, or has no "
+	    "proper name. Nothing was done. Look at the client's HTTP "
+	    "library and the proxies on the way."),
 	ROW(BODY_UNEXPECTED, "body-unexpected", 400, PLAIN,
 	    "HEAD has no body",
 	    "A HEAD request with a body is one that servers read "

@@ -8,12 +8,15 @@
  * Where the body ends must not depend on who reads the head: a Content-Length
  * that is repeated (even with the same value), that is not a plain number, or
  * that comes with a Transfer-Encoding, and any Transfer-Encoding but "chunked"
- * alone, are ambiguous and refused. libmicrohttpd lets them pass and prefers one
- * reading; a proxy in front may prefer the other, and then what it takes for the
- * next request is part of this body.
+ * alone, are ambiguous and refused. So is a header without a proper name, such as
+ * one with a space before the colon, and a line that is folded: of either
+ * libmicrohttpd makes a header of another name, and a length in it is lost. It lets
+ * all of that pass and prefers one reading; a proxy in front may prefer the other,
+ * and then what it takes for the next request is part of this body.
  */
 #include <assert.h>
 #include <errno.h>
+#include <stdint.h>
 #include <string.h>
 
 #include "paynotify/parse.h"
@@ -27,6 +30,17 @@ struct reading {
 	bool failed; /* memory was out */
 };
 
+/*
+ * libmicrohttpd reads a head where it lies, so a value stands behind its name. The
+ * continuation of a folded line it appends to the name: then the value does not, or
+ * the name has moved to newer memory, which is at a higher address.
+ */
+static bool
+is_folded(const char *key, size_t key_len, const char *value)
+{
+	return value != NULL && (uintptr_t)value <= (uintptr_t)key + key_len;
+}
+
 static enum MHD_Result
 copy_header(void *cls, enum MHD_ValueKind kind, const char *key, size_t key_len,
     const char *value, size_t value_len)
@@ -35,6 +49,8 @@ copy_header(void *cls, enum MHD_ValueKind kind, const char *key, size_t key_len,
 	struct pn_header *header = &reading->headers[reading->count];
 
 	(void)kind;
+	if (is_folded(key, key_len, value))
+		key_len = 0; /* no name, which pn_head_framing() refuses */
 	header->name =
 	    pn_arena_copy(reading->arena, (struct pn_str){ key, key_len });
 	header->value = pn_arena_copy(reading->arena,
@@ -80,6 +96,9 @@ pn_head_framing(const struct pn_request *request, uint64_t *ret_length)
 	struct pn_str length, encoding;
 	size_t lengths, encodings;
 
+	for (size_t i = 0; i < request->header_count; i++)
+		if (!pn_str_is_token(request->headers[i].name))
+			return PN_FRAMING_AMBIGUOUS;
 	lengths = pn_request_header(request, "Content-Length", &length);
 	encodings = pn_request_header(request, "Transfer-Encoding", &encoding);
 	if (lengths + encodings > 1)

@@ -382,7 +382,7 @@ static const struct refusal_row {
 	    "body over the limit", 413, true },
 	[PN_REFUSE_LENGTH_AMBIGUOUS] = { PN_OUTCOME_MALFORMED,
 	    "ambiguous length: Content-Length twice, not a number, or with"
-	    " Transfer-Encoding",
+	    " Transfer-Encoding; or a folded or nameless header",
 	    0, true },
 	[PN_REFUSE_METHOD] = { PN_OUTCOME_MALFORMED,
 	    "not a POST: a notification comes in a body", 405, false },

@@ -226,7 +226,11 @@ class Framing(Case):
                       [f"Content-Length: {size}", "Transfer-Encoding: chunked"],
                       ["Transfer-Encoding: chunked", f"Content-Length: {size}"],
                       ["Transfer-Encoding: gzip"],
-                      ["Transfer-Encoding: chunked", "Transfer-Encoding: chunked"]):
+                      ["Transfer-Encoding: chunked", "Transfer-Encoding: chunked"],
+                      [f"Content-Length : {size}"], [f"Content-Length\t: {size}"],
+                      [f"Content-Length:\r\n {size}"], ["Transfer-Encoding : chunked"],
+                      ["Transfer-Encoding:\r\n\tchunked"],
+                      [f"Content-Length: {size}", "Transfer-Encoding: chunked\r\n ,x"]):
             data = raw(ALIPAY, headers, b"", length=False)
             data = data[:-2] + "\r\n".join(extra).encode() + b"\r\n\r\n" + body
             with self.daemon.connect() as c:

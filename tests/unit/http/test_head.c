@@ -91,6 +91,22 @@ test_head__odd_lengths_are_ambiguous(void **state)
 		    PN_FRAMING_AMBIGUOUS);
 }
 
+/* libmicrohttpd takes them for headers of another name, a proxy for a length. */
+static void
+test_head__names_that_are_none_are_ambiguous(void **state)
+{
+	static const char *const names[] = { "Content-Length ",
+		"Content-Length\t", "\vContent-Length", "Content-Length;",
+		"Content-Length: 5", "Transfer-Encoding ", "A ", "" };
+	uint64_t length;
+
+	(void)state;
+	for (size_t i = 0; i < PN_COUNT(names); i++)
+		assert_int_equal(FRAMING(&length, H("Content-Length", "5"),
+				     { pn_str_from(names[i]), PN_STR("5") }),
+		    PN_FRAMING_AMBIGUOUS);
+}
+
 int
 main(void)
 {
@@ -98,6 +114,7 @@ main(void)
 		cmocka_unit_test(test_head__length_is_read),
 		cmocka_unit_test(test_head__two_lengths_are_ambiguous),
 		cmocka_unit_test(test_head__odd_lengths_are_ambiguous),
+		cmocka_unit_test(test_head__names_that_are_none_are_ambiguous),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
