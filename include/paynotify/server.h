@@ -28,6 +28,8 @@ struct pn_answer {
 	const struct pn_header *headers;
 	size_t header_count;
 	struct pn_str body;
+	uint64_t unsent_bytes; /* of HEAD or 304 without a body here: how long
+				* it would be; 0: not known */
 };
 
 /* Why the server does not want a request, or not the rest of it. */

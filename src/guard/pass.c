@@ -13,6 +13,7 @@
 
 #include "paynotify/limits.h"
 #include "paynotify/metrics.h"
+#include "paynotify/parse.h"
 
 #include "flight.h"
 
@@ -40,6 +41,19 @@ pass_free(struct pass *pass)
 	free(pass);
 }
 
+/* How long the body of a HEAD or a 304 would be, as the upstream says. 0: it does
+ * not. */
+static uint64_t
+unsent_bytes(const struct pn_client_request *request)
+{
+	struct pn_str text = pn_client_header(request, "Content-Length");
+	uint64_t bytes = 0;
+
+	if (text.data == NULL || pn_parse_uint(text, INT64_MAX, &bytes) != 0)
+		return 0;
+	return bytes;
+}
+
 /* On the client's thread. */
 static void
 passed(struct pn_client_request *request)
@@ -52,6 +66,7 @@ passed(struct pn_client_request *request)
 	job->leads = true;
 	job->problem = problems[pn_guard_end(request)];
 	if (job->problem == PN_PROBLEM_NONE) {
+		job->call->answer.unsent_bytes = unsent_bytes(request);
 		pn_guard_answer_headers(request->answer_headers, &headers);
 		if (!pn_buf_failed(&headers))
 			job->result =

@@ -15,9 +15,10 @@
  *
  * Where HTTP has no body (204, 304, an answer to HEAD) libmicrohttpd sends none
  * whatever is given to it, but it says how long it would be. Of a HEAD or a 304
- * without one that is not known, and "Content-Length: 0" would be a lie that a
- * cache believes; its only way to say nothing is a body of unknown length in the
- * manner of HTTP/1.0, which costs the connection.
+ * without one whoever answers may know that from elsewhere (unsent_bytes). If not,
+ * "Content-Length: 0" would be a lie that a cache believes; libmicrohttpd's only
+ * way to say nothing is a body of unknown length in the manner of HTTP/1.0, which
+ * costs the connection.
  */
 #include <assert.h>
 #include <string.h>
@@ -53,14 +54,14 @@ response_of(struct pn_str body)
 	    body.len, (void *)(uintptr_t)body.data, MHD_RESPMEM_PERSISTENT);
 }
 
-/* Of what has no body here, but elsewhere one of any length. */
+/* Of what has no body here, but elsewhere one; 0: of any length. */
 static struct MHD_Response *
-response_of_unknown(void)
+response_of_unsent(uint64_t bytes)
 {
 	struct MHD_Response *response = MHD_create_response_from_callback(
-	    MHD_SIZE_UNKNOWN, 1, no_body, NULL, NULL);
+	    bytes == 0 ? MHD_SIZE_UNKNOWN : bytes, 1, no_body, NULL, NULL);
 
-	if (response != NULL)
+	if (response != NULL && bytes == 0)
 		(void)MHD_set_response_options(
 		    response, MHD_RF_HTTP_1_0_COMPATIBLE_STRICT, MHD_RO_END);
 	return response;
@@ -110,10 +111,11 @@ enum MHD_Result
 pn_reply_send(struct MHD_Connection *connection, const struct pn_answer *answer,
     bool head, bool close)
 {
-	bool unknown = answer->body.len == 0 &&
-		       (head || answer->status == MHD_HTTP_NOT_MODIFIED);
+	bool unsent = answer->body.len == 0 &&
+		      (head || answer->status == MHD_HTTP_NOT_MODIFIED);
 	struct MHD_Response *response =
-	    unknown ? response_of_unknown() : response_of(answer->body);
+	    unsent ? response_of_unsent(answer->unsent_bytes)
+		   : response_of(answer->body);
 	enum MHD_Result r = MHD_NO;
 	bool ok = true;
 

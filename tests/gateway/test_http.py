@@ -96,6 +96,20 @@ class Methods(Case):
             self.assertEqual(self.upstream.count(), before)
             self.made(c.ask("HEAD", "/v1/charges"))
 
+    def test_gateway__what_is_not_sent_has_its_length(self):
+        """A client that asks how long a file is, or whether it has changed,
+        gets no answer; and its connection is closed each time."""
+        with self.daemon.connect() as c:
+            for status in (200, 404):
+                reply = c.ask("HEAD", "/v1/charges", [
+                    ("X-Do", '{"status": %d, "size": 70000}' % status)])
+                self.assertEqual(self.made(reply, status).get(
+                    "Content-Length"), "70000")
+            reply = c.ask("GET", "/v1/charges", [
+                ("X-Do", '{"status": 304, "size": 9}')])
+            self.assertEqual(self.made(reply, 304).get("Content-Length"), "9")
+            self.made(c.ask("GET", "/v1/charges"))
+
     def test_gateway__what_passes_through_is_told_as_it_is(self):
         """Every status, all headers, and each time anew."""
         bodies = set()

@@ -38,7 +38,10 @@ decide(struct pn_call *call)
 
 	must(job->submitted && !job->decided && !job->ended);
 	job->decided = true;
-	call->answer = (struct pn_answer){ 200, plain, 1, call->request.body };
+	call->answer = (struct pn_answer){ .status = 200,
+		.headers = plain,
+		.header_count = 1,
+		.body = call->request.body };
 	if (pn_str_starts(call->request.body, "now, limited") &&
 	    pn_call_rate_limited(call))
 		call->answer.status = 429;
@@ -135,8 +138,10 @@ fake_refuse(void *service, struct pn_call *call, enum pn_refused why)
 	job->refused = true;
 	if (!job->begun)
 		(void)atomic_fetch_add(&fake.seen, 1);
-	call->answer = (struct pn_answer){ 400 + (unsigned)why, plain, 1,
-		pn_arena_printf(call->arena,
+	call->answer = (struct pn_answer){ .status = 400 + (unsigned)why,
+		.headers = plain,
+		.header_count = 1,
+		.body = pn_arena_printf(call->arena,
 		    "%s, " PN_STR_FMT "?" PN_STR_FMT ", %llu of %zu bytes, %s",
 		    job->begun ? "begun" : "new",
 		    PN_STR_ARG(call->request.path),
