@@ -242,6 +242,22 @@ class Framing(Case):
             self.expect(c.ask(data), 400, content_type="application/json")
         self.assertEqual(events_of("FS1"), [])
 
+    def test_http__proper_heads_are_taken(self):
+        """A head that is only unusual is refused as one that is folded."""
+        headers, body = self.signer.alipay("RH1")
+        last = [f"Content-Length: {len(body)}", "X-Last:"]
+        for lines in (["X-Empty:"], ["X-Blank:   "], ["X:1"], ["X-Tab:\ta\t"],
+                      ["X_Under!#$%&'*+-.^`|~9: a"], ["X-Colon::a:b:"],
+                      ["X-Long: " + "a" * 6000, "X-" + "n" * 2000 + ": b"],
+                      ["X-Same: a"] * 90):
+            data = raw(ALIPAY, headers, b"", length=False)[:-2]
+            data += "\r\n".join(lines + last).encode() + b"\r\n\r\n" + body
+            with self.daemon.connect() as c:
+                self.expect(c.ask(data), 200, b"success")
+                for i in range(0, len(data), 97):
+                    c.send(data[i:i + 97])
+                self.expect(c.read(), 200, b"success")
+
     def receipt(self, trick):
         """(verdict, status, body_bytes, raw's length) of the one from there."""
         rows = []
