@@ -9,6 +9,10 @@
  * them near the top, who passes them on must not do so in part. A server that
  * sends headers without end is cut off, which is an error.
  *
+ * Where the body ends must not depend on who reads: a Content-Length that is no
+ * number, or not the one of a line before, is an error (RFC 9112, 6.3). curl takes
+ * the last one, or, of one that is too long, all that comes.
+ *
  * A body that is longer than wanted ends the exchange there and then: the
  * rest may be endless. The connection cannot be used again, but such a server
  * is a rare one.
@@ -16,6 +20,8 @@
 #include "client_internal.h"
 
 #include <assert.h>
+
+#include "paynotify/parse.h"
 
 enum { HEAD_BYTES_COME_MAX = 16 * PN_HEADER_BYTES_MAX };
 
@@ -38,6 +44,7 @@ begin_head(struct pn_client_exchange *exchange, struct pn_str line)
 	    !(line.data[10] == '0' && line.data[11] == '1');
 	exchange->head_full = false;
 	exchange->head_lines = 0;
+	exchange->head_length = -1;
 	pn_buf_reset(&exchange->head);
 }
 
@@ -84,6 +91,24 @@ keep_line(struct pn_client_exchange *exchange, struct pn_str line)
 			head->data[i] = ' ';
 }
 
+static bool
+is_ambiguous(struct pn_client_exchange *exchange, struct pn_str line)
+{
+	struct pn_str value = line, name = pn_str_split(&value, ':');
+	uint64_t length;
+
+	if (value.data == NULL ||
+	    !pn_str_equal_fold(name, PN_STR("Content-Length")))
+		return false;
+	if (pn_parse_uint(pn_str_trim(value), INT64_MAX, &length) != 0)
+		return true;
+	if (exchange->head_length >= 0 &&
+	    exchange->head_length != (int64_t)length)
+		return true;
+	exchange->head_length = (int64_t)length;
+	return false;
+}
+
 size_t
 pn_client_answer_header(char *data, size_t one, size_t len, void *payload)
 {
@@ -96,6 +121,9 @@ pn_client_answer_header(char *data, size_t one, size_t len, void *payload)
 		return CURL_WRITEFUNC_ERROR;
 	if (exchange->head_done)
 		return len; /* a trailer */
+	exchange->head_ambiguous = is_ambiguous(exchange, line);
+	if (exchange->head_ambiguous)
+		return CURL_WRITEFUNC_ERROR;
 	if (pn_str_starts(line, "HTTP/"))
 		begin_head(exchange, line);
 	else if (line.len == 0)

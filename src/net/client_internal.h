@@ -113,9 +113,10 @@ struct pn_client_exchange {
 	char *ca_file; /* that is set in easy; NULL: the system's */
 	struct pn_client_lines lines;
 	struct pn_buf head, body;
-	size_t head_bytes; /* all that came, kept or not */
-	size_t head_lines; /* of this head, ditto */
-	bool head_interim, head_done, head_full;
+	size_t head_bytes;   /* all that came, kept or not */
+	size_t head_lines;   /* of this head, ditto */
+	int64_t head_length; /* its Content-Length; -1: none so far */
+	bool head_interim, head_done, head_full, head_ambiguous;
 	bool sent;     /* curl was let send: from here on bytes may leave */
 	bool repeated; /* curl wanted to send a second time */
 	bool cut, stopped;

@@ -297,7 +297,7 @@ pn_client_exchange_start(struct pn_client_exchange *exchange,
 	exchange->request = request;
 	exchange->head_bytes = exchange->head_lines = 0;
 	exchange->head_interim = exchange->head_done = exchange->head_full =
-	    false;
+	    exchange->head_ambiguous = false;
 	exchange->sent = exchange->repeated = exchange->cut =
 	    exchange->stopped = false;
 	exchange->socket_errno = 0;

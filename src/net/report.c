@@ -106,6 +106,9 @@ report_lost(struct pn_client_exchange *exchange, CURLcode code)
 		 pn_buf_failed(&exchange->body))
 		(void)pn_error_set(&request->error, 0,
 		    "out of memory for the answer of %s", peer);
+	else if (exchange->head_ambiguous)
+		(void)pn_error_set(&request->error, 0,
+		    "the answer of %s has an ambiguous Content-Length", peer);
 	else if (code == CURLE_WRITE_ERROR)
 		(void)pn_error_set(&request->error, 0,
 		    "the answer of %s has headers without end", peer);

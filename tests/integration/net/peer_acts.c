@@ -164,6 +164,18 @@ static const struct act acts[] = {
 	    true, NULL },
 	{ "/bad-length", "HTTP/1.1 200 OK\r\nContent-Length: x\r\n\r\nhalf",
 	    true, NULL },
+	{ "/two-lengths",
+	    "HTTP/1.1 200 OK\r\nContent-Length: 4\r\nContent-Length: 5\r\n"
+	    "\r\nwhole",
+	    true, NULL },
+	{ "/huge-length",
+	    "HTTP/1.1 200 OK\r\nContent-Length: "
+	    "9223372036854775808\r\n\r\nhalf",
+	    true, NULL },
+	{ "/length-twice",
+	    "HTTP/1.1 200 OK\r\nContent-Length: 2\r\nContent-Length: "
+	    "2\r\n\r\nok",
+	    false, NULL },
 	{ "/bad-chunk",
 	    "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n"
 	    "zz\r\nno chunk\r\n",

@@ -192,6 +192,8 @@ test_client__reads_answers(void **state)
 		{ "/interim", 200, "ok", "Content-Length: 2\n" },
 		{ "/chunked", 200, "chunked", "Transfer-Encoding: chunked\n" },
 		{ "/until-close", 200, "until the end", "" },
+		{ "/length-twice", 200, "ok",
+		    "Content-Length: 2\nContent-Length: 2\n" },
 		{ "/ok-close", 200, "ok",
 		    "Connection: close\nContent-Length: 2\n" },
 	};

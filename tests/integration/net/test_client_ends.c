@@ -226,6 +226,8 @@ test_client__broken_answers_are_lost(void **state)
 		{ "/half-body", "status 200, broke off" },
 		{ "/bad-chunk", "status 200, broke off" },
 		{ "/bad-length", "answer of" },
+		{ "/two-lengths", "ambiguous Content-Length" },
+		{ "/huge-length", "ambiguous Content-Length" },
 		{ "/endless-headers", "headers without end" },
 	};
 	struct state *s = *state;
