@@ -19,10 +19,10 @@
 
 enum { PN_REQUEST_ID_BYTES = 16 }; /* a UUID, version 7: receipts.id */
 
-/* Worst last: of several events the greatest is the notification's. */
+/* Of a notification, which may tell several events. */
 enum pn_store_verdict {
-	PN_STORE_RECORDED, /* new */
-	PN_STORE_DUPLICATE,
+	PN_STORE_RECORDED,    /* something in it was new */
+	PN_STORE_DUPLICATE,   /* nothing was */
 	PN_STORE_QUARANTINED, /* as asked */
 	PN_STORE_CONFLICT,    /* known key, other content: quarantined */
 	PN_STORE_UNAVAILABLE, /* not committed, or not known to be */

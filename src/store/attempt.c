@@ -244,17 +244,19 @@ quarantine_conflicts(struct pn_writer *writer, enum pn_fate *fates)
 								: 0;
 }
 
-/* One element's verdict into that of its notification. */
+/* One element's verdict into that of its notification, which is a duplicate
+ * until something in it is new or wrong. */
 static void
 judge(struct pn_submission *s, enum pn_element_verdict verdict,
     enum pn_fate *fate)
 {
 	switch (verdict) {
-	case PN_ELEMENT_NEW: pn_metric_add(PN_METRIC_RECORDED, 1); return;
-	case PN_ELEMENT_DUPLICATE:
-		if (s->verdict < PN_STORE_DUPLICATE)
-			s->verdict = PN_STORE_DUPLICATE;
+	case PN_ELEMENT_NEW:
+		pn_metric_add(PN_METRIC_RECORDED, 1);
+		if (s->verdict == PN_STORE_DUPLICATE)
+			s->verdict = PN_STORE_RECORDED;
 		return;
+	case PN_ELEMENT_DUPLICATE: return;
 	case PN_ELEMENT_CONFLICT:
 		if (*fate == PN_FATE_DONE)
 			*fate = PN_FATE_LATER;
@@ -294,7 +296,7 @@ settle_ingested(struct pn_writer *writer)
 
 	for (size_t i = 0; i < batch->count; i++) {
 		fates[i] = PN_FATE_DONE;
-		batch->members[i]->verdict = PN_STORE_RECORDED;
+		batch->members[i]->verdict = PN_STORE_DUPLICATE;
 	}
 	for (size_t i = 0; i < batch->element_count; i++) {
 		member = batch->elements[i].member;

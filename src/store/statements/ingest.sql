@@ -89,9 +89,11 @@ WITH e AS MATERIALIZED (
 	SELECT r.id, now(), ($22::text[])[r.n],
 		($23::text[])[r.n], ($24::text[])[r.n], ($25::text[])[r.n],
 		($26::text[])[r.n], ($31::text[])[r.n],
-		CASE r.verdict WHEN 0 THEN 'recorded' ELSE 'duplicate' END,
+		-- A refund often comes with the payment that was told before.
+		CASE WHEN r.fresh THEN 'recorded' ELSE 'duplicate' END,
 		200, ($32::int4[])[r.n]
-	FROM (SELECT w.n, w.verdict, ($21::uuid[])[w.n] AS id FROM worst w) r
+	FROM (SELECT w.n, w.verdict, w.fresh, ($21::uuid[])[w.n] AS id
+		FROM worst w) r
 	WHERE r.verdict < 2 -- the others have a statement to come
 		--RESUBMITTED--
 )
