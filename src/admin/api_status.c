@@ -30,8 +30,10 @@ admin_health(struct admin_job *job)
 static const char *const words[] = {
 	[PN_STORE_READY] = "ready",
 	[PN_STORE_CONNECTING] = "the database is away",
-	[PN_STORE_NO_SCHEMA] = "the schema is missing",
-	[PN_STORE_OLD_SCHEMA] = "the schema is old",
+	[PN_STORE_NO_SCHEMA] =
+	    "the schema is missing: run `paynotifyctl db migrate`",
+	[PN_STORE_OLD_SCHEMA] =
+	    "the schema is old: run `paynotifyctl db migrate`",
 	[PN_STORE_FAILING] = "the database refuses",
 };
 

@@ -4,7 +4,7 @@ import re
 import signal
 import subprocess
 
-from harness import (BUILD, Case, eventually, events_of, postgres_signal, psql,
+from harness import (BUILD, Case, Client, eventually, events_of, postgres_signal, psql,
                      raw)
 
 ALIPAY = "/notify/alipay/shop1"
@@ -162,11 +162,15 @@ class NoDatabase(Case):
         psql("DROP DATABASE IF EXISTS bare", "postgres")
         psql("CREATE DATABASE bare", "postgres")
         dsn = re.sub(r"dbname=\S+", "dbname=bare", os.environ["PN_DSN"])
-        daemon = self.start("commit_timeout = 300ms", dsn=dsn)
+        daemon = self.start("commit_timeout = 300ms", dsn=dsn, admin="listen = 127.0.0.1:0")
         self.expect(daemon.ask(ALIPAY, *self.signer.alipay()), 503, b"fail")
         eventually(lambda: daemon.admin("/readyz").body.endswith(b"paynotifyctl db migrate`"),
                    "readyz names the command")
         self.expect(daemon.admin("/readyz"), 503)
+        port = int(re.search(r"admin port on .*\b127\.0\.0\.1:(\d+)", daemon.log())[1])
+        with Client(port) as c:  # who may not read the database's own words
+            self.expect(c.ask(b"GET /readyz HTTP/1.1\r\nHost: probe.example\r\n\r\n"), 503,
+                        b"the schema is missing: run `paynotifyctl db migrate`")
         self.expect(daemon.ask(ALIPAY, *self.signer.alipay()), 503, b"fail")
         self.assertRegex(daemon.log(), "could not record notification: not taken: "
                          "the database has no schema paynotify: run `paynotifyctl db")
