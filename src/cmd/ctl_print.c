@@ -12,6 +12,7 @@
 
 #include <ctype.h>
 #include <stdarg.h>
+#include <stdio_ext.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -244,6 +245,8 @@ ctl_flush(struct pn_buf *out)
 		   (fwrite(clean.data, 1, clean.len, stdout) != clean.len ||
 		       fflush(stdout) != 0)) {
 		ctl_complain("could not write to standard output: %m");
+		__fpurge(stdout); /* or the end of the program tells it again */
+		clearerr(stdout);
 		r = CTL_REFUSED;
 	}
 	pn_buf_reset(out);

@@ -54,7 +54,7 @@ LIBRARIES = [
 ]
 LIBC = set("""assert ctype dirent dlfcn endian errno fcntl getopt glob grp inttypes
     langinfo limits locale malloc math netdb poll pthread pwd sched search semaphore signal spawn stdalign
-    stdarg stdatomic stdbool stddef stdint stdio stdlib string strings
+    stdarg stdatomic stdbool stddef stdint stdio stdio_ext stdlib string strings
     threads time unistd wchar wctype""".split())
 LIBC_FOLDERS = ("sys/", "netinet/", "arpa/", "net/", "linux/")
 

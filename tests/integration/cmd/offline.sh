@@ -41,6 +41,15 @@ test_cmd__usage_errors_exit_2_and_say_where_help_is() {
     same "$out" ''
 }
 
+test_cmd__output_that_is_lost_is_told_once() {
+    local c
+    for c in --version 'stats --help' "config check -c $conf"; do
+        # shellcheck disable=SC2086
+        err=$("$ctl" $c 2>&1 >/dev/full); status=$?; exits 1
+        same "$err" 'paynotifyctl: could not write to standard output: No space left on device'
+    done
+}
+
 test_cmd__version_and_help_exit_0_on_stdout() {
     local c
     run "$ctl" --version; exits 0; silent; says '^paynotifyctl [0-9]+\.[0-9]+\.[0-9]+$'
