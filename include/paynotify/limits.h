@@ -12,6 +12,9 @@ enum {
 	PN_BODY_BYTES_MAX = 1 << 20,    /* upper end of [server] max_body */
 	PN_HEADER_COUNT_MAX = 100,      /* header lines of one request */
 	PN_HEADER_BYTES_MAX = 16 << 10, /* all header lines together */
+	/* Request line and headers of a notification, and what libmicrohttpd
+	 * notes of them: some 70 bytes a header. */
+	PN_HEAD_BYTES_MAX = 10 << 10,
 	/* All memory of one request, in bodies of the longest: 2 as it is read
 	 * in chunks, 1 decoded, 4 signed texts (one a rule), 3 as UTF-8 (each
 	 * byte that is none is three), 6 as payload and 6 as witness (each

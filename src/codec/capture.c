@@ -168,9 +168,10 @@ pn_capture_parse(struct pn_arena *arena, struct pn_str raw,
 		rest.data = raw.data + raw.len;
 	request.body = rest;
 	assert(rest.data + rest.len == raw.data + raw.len);
-	if (raw.len - rest.len > PN_HEADER_BYTES_MAX)
+	if (raw.len - rest.len > PN_HEAD_BYTES_MAX)
 		return pn_error_set(ret_error, 1,
-		    "headers are larger than %d bytes", PN_HEADER_BYTES_MAX);
+		    "request line and headers are larger than %d bytes",
+		    PN_HEAD_BYTES_MAX);
 	if (rest.len > PN_BODY_BYTES_MAX)
 		return pn_error_set(ret_error, 1,
 		    "body is larger than %d bytes", PN_BODY_BYTES_MAX);

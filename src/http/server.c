@@ -47,12 +47,11 @@
 
 #include "http_internal.h"
 
-/* Headers, and a piece of the body, of one connection; libmicrohttpd answers
- * 431 when the headers do not fit. It keeps (and clears after each request) all
- * of it as long as the connection is open, so this decides what an idle one
- * costs. Notifications have 1 to 2 kB of headers. */
-static const size_t head_bytes_default = 10 << 10;
-static_assert(10 << 10 <= PN_HEADER_BYTES_MAX,
+/* PN_HEAD_BYTES_MAX: the head, and a piece of the body, of one connection;
+ * libmicrohttpd answers 431 when the head does not fit. It keeps (and clears
+ * after each request) all of it as long as the connection is open, so this
+ * decides what an idle one costs. Notifications have heads of 1 to 2 kB. */
+static_assert(PN_HEAD_BYTES_MAX <= PN_HEADER_BYTES_MAX,
     "what libmicrohttpd lets through is within the limit");
 /* How long a stop waits for connections that the kernel holds for accept(). */
 static const int backlog_ms_max = 50;
@@ -184,7 +183,7 @@ seconds_up(int64_t us)
 static size_t
 head_bytes(const struct pn_server_options *options)
 {
-	return options->head_bytes_max == 0 ? head_bytes_default
+	return options->head_bytes_max == 0 ? PN_HEAD_BYTES_MAX
 					    : options->head_bytes_max;
 }
 

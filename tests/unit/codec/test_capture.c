@@ -176,11 +176,11 @@ test_capture__stops_at_its_limits(void **state)
 
 	pn_buf_reset(&raw);
 	pn_buf_add_text(&raw, "POST / HTTP/1.1\nA: ");
-	while (raw.len < PN_HEADER_BYTES_MAX - 2)
+	while (raw.len < PN_HEAD_BYTES_MAX - 2)
 		pn_buf_add_char(&raw, 'x');
 	pn_buf_add_text(&raw, "\n\nbody");
 	assert_int_equal(parse(f, pn_buf_str(&raw)), 0);
-	raw.len = PN_HEADER_BYTES_MAX - 2;
+	raw.len = PN_HEAD_BYTES_MAX - 2;
 	pn_buf_add_text(&raw, "x\n\nbody");
 	assert_int_equal(parse(f, pn_buf_str(&raw)), 1);
 
