@@ -354,8 +354,9 @@ BEGIN
 END
 $$;
 
--- The work is done and this is the answer: from now on it is replayed. PN001:
--- the lease was lost.
+-- The work is done and this is the answer: from now on it is replayed. A life that
+-- is over by then begins anew, or who has waited for the answer would not find it,
+-- and do the work once more. PN001: the lease was lost.
 CREATE FUNCTION paynotify.guard_complete(tenant text, route text, key text,
 	token uuid, response_status integer, response_headers text DEFAULT NULL,
 	response_body bytea DEFAULT NULL) RETURNS void
@@ -380,6 +381,9 @@ BEGIN
 	UPDATE paynotify.idempotency_keys i
 	SET state = 'COMPLETED', completed_at = clock_timestamp(),
 		lease_token = NULL, lease_expires_at = NULL, reason = NULL,
+		expires_at = CASE WHEN i.expires_at > clock_timestamp()
+			THEN i.expires_at ELSE clock_timestamp()
+				+ (i.expires_at - i.created_at) END,
 		response_status = guard_complete.response_status,
 		response_headers = guard_complete.response_headers,
 		response_body = guard_complete.response_body

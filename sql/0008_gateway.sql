@@ -295,6 +295,9 @@ BEGIN
 	UPDATE paynotify.idempotency_keys i
 	SET state = 'COMPLETED', completed_at = instant, lease_token = NULL,
 		lease_expires_at = NULL, settled_by = u.token, reason = NULL,
+		-- As guard_complete(). What stays as it was touches no index.
+		expires_at = CASE WHEN i.expires_at > instant THEN i.expires_at
+			ELSE instant + (i.expires_at - i.created_at) END,
 		response_status = u.status, response_headers = u.headers,
 		response_body = u.body
 	FROM unnest(tenants, routes, keys, tokens, acts, statuses, headers,

@@ -378,16 +378,6 @@ guard_route_check(
 {
 	const struct pn_conf *conf = load->conf;
 
-	/* The key's life begins with its claim. Then the request may wait for
-	 * its turn and for the upstream, and its answer for the database; who
-	 * has waited for it at another daemon would find a life that is over. */
-	if (route->ttl_us <=
-	    route->wait_us + route->timeout_us + route->lease_us)
-		conf_warn(load, route->place,
-		    "[guard %s] ttl is not longer than wait, timeout and lease"
-		    " together: an answer could be over when it comes, and"
-		    " the work be done again for who waits for it",
-		    route->name);
 	if (route->lease_us <= conf->server.commit_timeout_us)
 		conf_warn(load, route->place,
 		    "[guard %s] lease is not longer than [server]"

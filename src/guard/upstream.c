@@ -314,6 +314,17 @@ pn_guard_end(const struct pn_client_request *request)
 	return request->end;
 }
 
+/* When the answer's life ends. One that is over begins anew, as it does where it
+ * is stored. */
+static int64_t
+life_end_us(const struct pn_flight *f)
+{
+	int64_t now_us = pn_clock_realtime_us();
+
+	return f->expires_at_us > now_us ? f->expires_at_us
+					 : now_us + f->route->conf->ttl_us;
+}
+
 /* Sets work, and the result or the problem. Not under the lock: until this is
  * through the flight is the client's. */
 static void
@@ -336,7 +347,7 @@ judge(struct pn_flight *f)
 			f->work = work;
 		}
 		if (f->result != NULL && f->work == PN_WORK_DONE)
-			f->result->expires_at_us = f->expires_at_us;
+			f->result->expires_at_us = life_end_us(f);
 	} else if (!request->sent) {
 		f->work = PN_WORK_NOT;
 		if (request->end == PN_CLIENT_STOPPED)

@@ -18,8 +18,6 @@ NOT_CHOSEN = [("Set-Cookie", "session=secret"),
               ("WWW-Authenticate", "Basic realm=shop"),
               ("Authentication-Info", "nextnonce=secret"),
               ("Date", "Thu, 01 Jan 2026 00:00:00 GMT")]
-# As short a life as there is, with what has to be over by then.
-BRIEF = "wait = 0s\ntimeout = 2s\nlease = 1s\nttl = 3100ms"
 
 
 class Replay(Case):
@@ -27,8 +25,9 @@ class Replay(Case):
         "charges": "",
         "choosy": "keep_header = X-Request-Id\nkeep_header = Content-Type",
         "long": "ttl = 72h",
-        "short": BRIEF,
-        "once": f"{BRIEF}\nafter_expiry = refuse",
+        "short": "ttl = 1s",
+        "brief": "ttl = 3s",
+        "once": "ttl = 1s\nafter_expiry = refuse",
     }
 
     def expired(self, key):
@@ -226,6 +225,19 @@ class Replay(Case):
         self.assertNotEqual(first.body, second.body)
         self.assertEqual(self.attempts(key), [1, 2])
         self.problem(self.ask(key, "short"), "mismatch", 422)
+
+    def test_gateway__an_answer_that_outlasts_its_keys_life_is_shared(self):
+        """Who waits for it at another daemon would do the work once more."""
+        other = self.start()
+        key = self.key()
+        leader, seen = self.hold(key, "brief")
+        waiter, = self.waiters(1, key, "brief", daemon=other)
+        self.expired(key)
+        seen.release()
+        first = self.made(leader.read())
+        self.assertGreaterEqual(seconds_left(first), 0)
+        self.replayed(waiter.read(), first)
+        self.assertEqual(self.attempts(key), [1])
 
     def test_gateway__an_archived_key_is_a_new_one(self):
         """The permanent tier knows it, and how often it was tried."""

@@ -288,6 +288,20 @@ class Settlements(GatewayCase):
             ("run", 2), ("failed", 1), ("replay", 1), ("run", 2), ("run", 1),
             ("busy", 1)])
 
+    def test_an_answer_that_outlasts_its_life_begins_another(self):
+        """Who waited for it would find it expired, and do the work again."""
+        claims = self.held("late", "soon", lease="1 hour", ttl="1 minute")
+        self.settle_many((claims[1], "complete"))
+        self.pass_time(61)
+        self.settle_many((claims[0], "complete"))
+        late, soon = self.claim_many(Claim("late"), Claim("soon"))
+        self.assertEqual([(g.outcome, g.attempt) for g in (late, soon)],
+                         [("replay", 1), ("run", 2)])
+        self.pass_time(58)
+        self.assertEqual(self.claim_many(Claim("late"))[0].outcome, "replay")
+        self.pass_time(2)
+        self.assertEqual(self.claim_many(Claim("late"))[0].attempt, 2)
+
     def test_in_doubt_nobody_runs_until_the_lease_ends(self):
         """The work may have been done, and would be done again at once."""
         (k,) = self.held("k")

@@ -294,6 +294,8 @@ class Expiry(GuardCase):
         self.pass_time(30)
         self.assertEqual(self.claim(after_expiry="refuse").outcome, "busy")
         self.complete("k", token)
+        self.assertEqual(self.claim(after_expiry="refuse").outcome, "replay")
+        self.pass_time(1)
         self.assertEqual(self.claim(after_expiry="refuse").outcome, "expired")
 
     def test_the_newest_life_is_what_the_archive_knows(self):

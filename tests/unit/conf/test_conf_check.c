@@ -156,30 +156,6 @@ test_conf_check__a_lease_should_outlast_the_commit(void **state)
 	assert_null(conf->warnings);
 }
 
-/* Else the first request's answer is over when it comes, and the work is done once
- * more for who waited for it at another daemon. */
-static void
-test_conf_check__a_ttl_should_outlast_a_request(void **state)
-{
-	static const char route[] = "[guard]\n"
-				    "[guard a]\n"
-				    "path = POST /a\n"
-				    "upstream = http://127.0.0.1:9000/a\n"
-				    "tenant = a\n"
-				    "timeout = 20s\n"
-				    "wait = 4s\n"
-				    "lease = 3s\n";
-	const struct pn_conf *conf;
-	char text[512];
-
-	(void)snprintf(text, sizeof(text), "%sttl = 27s\n", route);
-	conf = folder_accept(*state, text);
-	assert_non_null(strstr(conf->warnings,
-	    "[guard a] ttl is not longer than wait, timeout and lease"));
-	(void)snprintf(text, sizeof(text), "%sttl = 27001ms\n", route);
-	assert_null(folder_accept(*state, text)->warnings);
-}
-
 #define TEST(name) \
 	cmocka_unit_test_setup_teardown(name, folder_setup, folder_teardown)
 
@@ -189,7 +165,6 @@ main(void)
 	const struct CMUnitTest tests[] = {
 		TEST(test_conf_check__unlikely_ids_and_types_are_warned_of),
 		TEST(test_conf_check__a_lease_should_outlast_the_commit),
-		TEST(test_conf_check__a_ttl_should_outlast_a_request),
 		TEST(test_conf_check__an_address_has_one_listener),
 	};
 
