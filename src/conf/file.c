@@ -18,7 +18,9 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <glob.h>
+#include <grp.h>
 #include <limits.h>
+#include <pwd.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/stat.h>
@@ -28,6 +30,8 @@
 
 enum {
 	GROUPS_MAX = 256, /* of the process; more are not ours */
+	NAME_BYTES = 64,  /* of a user or a group, in a message */
+	ENTRY_BYTES = 4096,
 };
 
 static const char credentials[] = "CREDENTIALS_DIRECTORY";
@@ -71,6 +75,57 @@ is_credential(const char *path)
 	       strstr(path + len, "/../") == NULL;
 }
 
+static void
+group_name(gid_t group, char ret_name[NAME_BYTES])
+{
+	struct group entry, *found = NULL;
+	char text[ENTRY_BYTES];
+
+	if (getgrgid_r(group, &entry, text, sizeof(text), &found) == 0 &&
+	    found != NULL)
+		(void)snprintf(ret_name, NAME_BYTES, "%s", found->gr_name);
+	else
+		(void)snprintf(
+		    ret_name, NAME_BYTES, "%lu", (unsigned long)group);
+}
+
+static void
+user_name(char ret_name[NAME_BYTES])
+{
+	struct passwd entry, *found = NULL;
+	char text[ENTRY_BYTES];
+
+	if (getpwuid_r(geteuid(), &entry, text, sizeof(text), &found) == 0 &&
+	    found != NULL)
+		(void)snprintf(ret_name, NAME_BYTES, "%s", found->pw_name);
+	else
+		(void)snprintf(
+		    ret_name, NAME_BYTES, "uid %lu", (unsigned long)geteuid());
+}
+
+/* "chmod 600" would lock the daemon out of a file that is not its own, such as
+ * one that root has made. */
+static int
+secret_is_open(const struct conf_load *load, const char *path,
+    const struct stat *status, struct pn_error *ret_error)
+{
+	bool root = geteuid() == 0;
+	gid_t group =
+	    root && load->main_group_known ? load->main_group : getegid();
+	unsigned mode = status->st_mode & 07777;
+	char name[NAME_BYTES];
+
+	if (root ? group == 0 : status->st_uid == geteuid())
+		return pn_error_set(ret_error, -EACCES,
+		    "others can read or write it (mode %04o): chmod 600 \"%s\"",
+		    mode, path);
+	group_name(group, name);
+	return pn_error_set(ret_error, -EACCES,
+	    "others can read or write it (mode %04o): chgrp %s and chmod 640"
+	    " \"%s\"",
+	    mode, name, path);
+}
+
 /* 0, or -EACCES with how to mend it. */
 static int
 mode_check(const struct conf_load *load, const char *path,
@@ -85,9 +140,7 @@ mode_check(const struct conf_load *load, const char *path,
 			wrong &= ~(mode_t)S_IRGRP;
 		if (wrong == 0)
 			return 0;
-		return pn_error_set(ret_error, -EACCES,
-		    "others can read or write it (mode %04o): chmod 600 \"%s\"",
-		    (unsigned)mode, path);
+		return secret_is_open(load, path, status, ret_error);
 	}
 	wrong = mode & (S_IWGRP | S_IWOTH);
 	if (group_is_ours(load, status->st_gid))
@@ -136,6 +189,23 @@ read_all(int fd, size_t bytes_max, struct pn_secret *ret_content,
 	return r;
 }
 
+/* What is right for the daemon's user is denied to others, who are in the dark
+ * then: it says who was meant. */
+static int
+open_fault(int error, struct pn_error *ret_error)
+{
+	char name[NAME_BYTES];
+
+	if (error != EACCES)
+		return pn_error_set(
+		    ret_error, -error, "%s", strerrordesc_np(error));
+	user_name(name);
+	return pn_error_set(ret_error, -EACCES,
+	    "%s to %s: the daemon's user must be able to read it (mode 0640"
+	    " with its group), and paynotifyctl is run as that user",
+	    strerrordesc_np(error), name);
+}
+
 int
 conf_file_read(const struct conf_load *load, const char *path,
     enum conf_guard guard, size_t bytes_max, struct pn_secret *ret_content,
@@ -148,8 +218,7 @@ conf_file_read(const struct conf_load *load, const char *path,
 	int r;
 
 	if (fd < 0)
-		return pn_error_set(
-		    ret_error, -errno, "%s", strerrordesc_np(errno));
+		return open_fault(errno, ret_error);
 	if (fstat(fd, &status) < 0)
 		return pn_error_set(
 		    ret_error, -errno, "%s", strerrordesc_np(errno));

@@ -82,6 +82,50 @@ test_conf_files__the_group_must_be_ours(void **state)
 	r = chown(folder_path(folder, "main.conf"), (uid_t)-1, OTHER_GROUP);
 	assert_int_equal(r, 0);
 	assert_int_equal(folder_load(folder, NULL), 0);
+	/* Root's own file with mode 0600 is none that this daemon could read. */
+	assert_int_equal(chmod(folder_path(folder, "secret"), 0644), 0);
+	assert_int_equal(folder_load(folder, NULL), -EINVAL);
+	assert_non_null(strstr(
+	    folder->error.text, "(mode 0644): chgrp 54321 and chmod 640"));
+}
+
+/* Fails if who runs a command as himself, or has made a file for root alone, is
+ * told no more than that it is denied. */
+static void
+test_conf_files__who_is_denied_is_told(void **state)
+{
+	enum { OTHER_USER = 54321 };
+	struct folder *folder = *state;
+	char secret[600];
+	int r;
+
+	if (geteuid() != 0)
+		return; /* only root becomes another user, and himself again */
+	folder_write(folder, "secret", SECRET, 0600);
+	folder_write(folder, "main.conf", WECHAT, 0644);
+	assert_int_equal(chmod(folder_path(folder, "."), 0755), 0);
+	(void)snprintf(
+	    secret, sizeof(secret), "%s", folder_path(folder, "secret"));
+	assert_int_equal(seteuid(OTHER_USER), 0);
+	r = folder_load(folder, NULL);
+	assert_int_equal(seteuid(0), 0);
+	assert_int_not_equal(r, 0);
+	assert_non_null(strstr(folder->error.text,
+	    "Permission denied to uid 54321: the daemon's user must"));
+	/* It may be read, and by too many: it is not his to close. */
+	assert_int_equal(chmod(secret, 0644), 0);
+	assert_int_equal(seteuid(OTHER_USER), 0);
+	r = folder_load(folder, NULL);
+	assert_int_equal(seteuid(0), 0);
+	assert_int_not_equal(r, 0);
+	assert_non_null(strstr(folder->error.text, " and chmod 640 \""));
+	/* It is his. */
+	assert_int_equal(chown(secret, OTHER_USER, (gid_t)-1), 0);
+	assert_int_equal(seteuid(OTHER_USER), 0);
+	r = folder_load(folder, NULL);
+	assert_int_equal(seteuid(0), 0);
+	assert_int_not_equal(r, 0);
+	assert_non_null(strstr(folder->error.text, ": chmod 600 \""));
 }
 
 /* Who can write a key, or the configuration, can forge payments. */
@@ -337,6 +381,7 @@ main(void)
 		TEST(test_conf_files__secrets_are_closed_to_others),
 		TEST(test_conf_files__tokens_are_let_go),
 		TEST(test_conf_files__the_group_must_be_ours),
+		TEST(test_conf_files__who_is_denied_is_told),
 		TEST(test_conf_files__nothing_is_writable_by_others),
 		TEST(test_conf_files__keys_of_wechat_have_32_bytes),
 		TEST(test_conf_files__a_v2_key_of_another_length_is_told),
