@@ -105,11 +105,15 @@ int conf_value_set(struct conf_load *load, const struct conf_option *option,
 /* list.c: the values that are lists. */
 int conf_list_add(struct conf_load *load, const struct conf_option *option,
     void *data, struct pn_conf_place place, const char *value) PN_MUSTCHECK;
-/* check.c: what no single row can say. */
+/* check_account.c: what no single row can say of accounts. */
 void
 conf_check_alipay(struct conf_load *load, const struct conf_section *section);
 void
 conf_check_wechat(struct conf_load *load, const struct conf_section *section);
+/* Beside each other. */
+void conf_check_accounts(struct conf_load *load);
+
+/* check.c: of all else. */
 void
 conf_check_deliver(struct conf_load *load, const struct conf_section *section);
 void conf_check_guard_route(

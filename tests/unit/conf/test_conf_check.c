@@ -156,6 +156,63 @@ test_conf_check__a_lease_should_outlast_the_commit(void **state)
 	assert_null(conf->warnings);
 }
 
+/* Fails if one payment could be two events without a word, or if sections were
+ * doubted that have good reason to share a number. */
+static void
+test_conf_check__accounts_that_meet_are_warned_of(void **state)
+{
+	static const struct {
+		const char *second;
+		bool meets; /* [alipay a] or [wechat a] */
+	} rows[] = {
+		{ "[alipay b]\napp_id = 2021000000000001\npublic_key = k\n",
+		    true },
+		{ "[alipay b]\napp_id = 2021000000000001\npublic_key = k\n"
+		  "seller_id = 2088000000000002\n",
+		    false },
+		{ "[alipay b]\napp_id = 2021000000000001\npublic_key = k\n"
+		  "seller_id = 2088000000000001\n",
+		    true },
+		{ "[alipay b]\napp_id = 2021000000000002\npublic_key = k\n",
+		    false },
+		{ "[alipay b]\napp_id = 2021000000000001\npublic_key = k2\n",
+		    false },
+		{ "[wechat b]\nmchid = 10000100\napi_v2_key_file = key\n",
+		    true },
+		{ "[wechat b]\nmchid = 10000100\napi_v2_key_file = key2\n",
+		    false },
+		{ "[wechat b]\nmchid = 10000101\napi_v2_key_file = key\n",
+		    false },
+		{ "[wechat b]\nmchid = 10000100\napi_v2_key_file = key\n"
+		  "appid = wx2421b1c4370ec43b\n",
+		    false },
+		{ "[wechat b]\nmchid = 10000100\napi_v2_key_file = key2\n"
+		  "api_v3_key_file = key\npublic_key = PUB_KEY_ID_1:k\n",
+		    true },
+	};
+	char text[1024];
+	const char *warnings;
+
+	folder_write(*state, "k", "key", 0644);
+	folder_write(*state, "k2", "other", 0644);
+	folder_write(*state, "key", "12345678901234567890123456789012", 0600);
+	folder_write(*state, "key2", "22345678901234567890123456789012", 0600);
+	for (size_t i = 0; i < PN_COUNT(rows); i++) {
+		(void)snprintf(text, sizeof(text),
+		    ALIPAY "app_id = 2021000000000001\n"
+			   "seller_id = 2088000000000001\n" WECHAT
+			   "mchid = 10000100\n"
+			   "appid = wx2421b1c4370ec43a\n%s",
+		    rows[i].second);
+		warnings = folder_accept(*state, text)->warnings;
+		assert_int_equal(warnings != NULL, rows[i].meets);
+		if (rows[i].meets)
+			assert_non_null(strstr(warnings,
+			    " a notification that is sent to both is an event"
+			    " of each"));
+	}
+}
+
 #define TEST(name) \
 	cmocka_unit_test_setup_teardown(name, folder_setup, folder_teardown)
 
@@ -165,6 +222,7 @@ main(void)
 	const struct CMUnitTest tests[] = {
 		TEST(test_conf_check__unlikely_ids_and_types_are_warned_of),
 		TEST(test_conf_check__a_lease_should_outlast_the_commit),
+		TEST(test_conf_check__accounts_that_meet_are_warned_of),
 		TEST(test_conf_check__an_address_has_one_listener),
 	};
 
