@@ -10,12 +10,16 @@ static void
 add_ok_text(struct pn_buf *out, const struct pn_conf *conf)
 {
 	size_t accounts = conf->account_count, endpoints = conf->deliver_count;
+	size_t routes = conf->guard_route_count;
 
 	pn_buf_printf(out, "configuration OK: %zu account%s", accounts,
 	    accounts == 1 ? "" : "s");
 	if (endpoints > 0)
 		pn_buf_printf(out, ", %zu endpoint%s", endpoints,
 		    endpoints == 1 ? "" : "s");
+	if (routes > 0)
+		pn_buf_printf(out, ", %zu guarded route%s", routes,
+		    routes == 1 ? "" : "s");
 	pn_buf_add_char(out, '\n');
 }
 
@@ -28,6 +32,7 @@ add_json(struct pn_buf *out, const struct pn_conf *conf, const char *error)
 	if (conf != NULL) {
 		ctl_add_number(out, "accounts", (int64_t)conf->account_count);
 		ctl_add_number(out, "endpoints", (int64_t)conf->deliver_count);
+		ctl_add_number(out, "routes", (int64_t)conf->guard_route_count);
 		ctl_add_member(out, "warnings", pn_str_from(conf->warnings));
 	}
 	pn_buf_add_text(out, "}\n");

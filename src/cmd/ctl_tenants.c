@@ -16,9 +16,10 @@
 #include "paynotify/moment.h"
 
 static const char *const titles[] = { "ACCOUNT", "NUMBER", "TEST", "KIND",
-	"KEY", "ENDS" };
+	"KEY", "FINGERPRINT", "ENDS" };
 
-enum { SHOWN_DIGITS = 16 }; /* of a fingerprint, in the table */
+/* Of a fingerprint, in the table: as many as the metrics have. */
+enum { SHOWN_DIGITS = 16 };
 
 struct tenants {
 	struct ctl_list list;
@@ -106,12 +107,10 @@ add_cells(const struct tenants *tenants, const struct told *told)
 		  : ctl_table_cell(
 			table, pn_str_from(account->test ? "yes" : "no"));
 	r = r < 0 ? r : ctl_table_cell(table, pn_str_from(told->kind));
-	r = r < 0
-		? r
-		: ctl_table_cell(table,
-		      told->name.len > 0
-			  ? told->name
-			  : (struct pn_str){ told->fingerprint, SHOWN_DIGITS });
+	r = r < 0 ? r : ctl_table_cell(table, told->name);
+	r = r < 0 ? r
+		  : ctl_table_cell(table,
+			(struct pn_str){ told->fingerprint, SHOWN_DIGITS });
 	return r < 0 ? r : ctl_table_time(table, told->ends_us);
 }
 

@@ -179,7 +179,7 @@ test_cmd__completion_offers_commands_options_and_accounts() {
 test_cmd__config_check_says_ok_or_where_it_is_wrong() {
     run "$ctl" config check -c "$conf"; exits 0; silent; same "$out" 'configuration OK: 4 accounts'
     run "$ctl" config check -c "$conf" --json; exits 0
-    json '.[0] == {"ok": true, "error": null, "accounts": 4, "endpoints": 0, "warnings": null}'
+    json '.[0] == {"ok": true, "error": null, "accounts": 4, "endpoints": 0, "routes": 0, "warnings": null}'
     make_conf "$work/bad.conf" '[server]' 'threds = 1'
     run "$ctl" config check -c "$work/bad.conf"; exits 78; same "$out" ''
     complains 'bad\.conf:2: .*threds'
@@ -236,12 +236,12 @@ test_cmd__config_check_doubts_what_is_hardly_meant() {
 # Which accounts there are, and when a certificate ends, without opening files.
 test_cmd__tenants_are_listed_with_their_keys() {
     run "$ctl" tenants list -c "$conf"; exits 0; silent
-    says '^ACCOUNT +NUMBER +TEST +KIND +KEY +ENDS$'
-    says '^alipay/shop1 +2088000000000001 +yes +key +[0-9a-f]{16} +-$'
+    says '^ACCOUNT +NUMBER +TEST +KIND +KEY +FINGERPRINT +ENDS$'
+    says '^alipay/shop1 +2088000000000001 +yes +key +- +[0-9a-f]{16} +-$'
     says '^alipay/live +2021000000000002 +no +key '
-    says '^wechat/shop1 +1900000001 +yes +key +PUB_KEY_ID_0000000000000000000001 +-$'
-    says '^wechat/shop1 +1900000001 +yes +certificate +[0-9A-F]+ +20[0-9]{2}-.*Z$'
-    says '^wechat/hmac +1900000002 +yes +secret +[0-9a-f]{16} +-$'
+    says '^wechat/shop1 +1900000001 +yes +key +PUB_KEY_ID_0000000000000000000001 +[0-9a-f]{16} +-$'
+    says '^wechat/shop1 +1900000001 +yes +certificate +[0-9A-F]+ +[0-9a-f]{16} +20[0-9]{2}-.*Z$'
+    says '^wechat/hmac +1900000002 +yes +secret +- +[0-9a-f]{16} +-$'
     run "$ctl" tenants list -c "$conf" --json; exits 0
     json 'length == 4 and (.[] | select(.tenant == "shop1" and .provider == "wechat") | .test and .number ==
         "1900000001" and .app_ids == ["wx0000000000000001"] and ([.keys[].kind] == ["key", "certificate", "secret"])
@@ -324,8 +324,8 @@ test_cmd__the_sample_configuration_loads() {
         "$d/as_is.conf" >"$d/all.conf"
     chmod 600 "$d"/*.conf
     grep -q '^;[a-z_0-9]* = ' "$d/all.conf" && wrong 'an option is still commented out'
-    run "$ctl" config check -c "$d/as_is.conf"; exits 0; same "$out" 'configuration OK: 2 accounts, 1 endpoint'
-    run "$ctl" config check -c "$d/all.conf"; exits 0; same "$out" 'configuration OK: 2 accounts, 1 endpoint'
+    run "$ctl" config check -c "$d/as_is.conf"; exits 0; same "$out" 'configuration OK: 2 accounts, 1 endpoint, 1 guarded route'
+    run "$ctl" config check -c "$d/all.conf"; exits 0; same "$out" 'configuration OK: 2 accounts, 1 endpoint, 1 guarded route'
 }
 
 # Only test accounts may be signed for.

@@ -90,7 +90,7 @@ test_roles__1_a_role_that_there_is_not_is_usage() {
     run "$ctl" config check -c "$work/all.conf"; exits 0; same "$out" 'configuration OK: 4 accounts, 1 endpoint'
     # a process that only delivers needs no account
     run "$ctl" config check -c "$work/deliver.conf" --json; exits 0
-    json '.[0] == {"ok": true, "error": null, "accounts": 0, "endpoints": 1, "warnings": null}'
+    json '.[0] == {"ok": true, "error": null, "accounts": 0, "endpoints": 1, "routes": 0, "warnings": null}'
 }
 
 # What is wrong with an endpoint must be found before anything is claimed.
