@@ -27,6 +27,7 @@
  * ever.
  */
 #include <assert.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "paynotify/metrics.h"
@@ -83,6 +84,21 @@ pn_flight_keep(struct pn_flight *flight, struct pn_after *after)
 		pn_flight_tell(flight, after);
 }
 
+/* Nothing but this line keeps what the upstream said: the row of the key has
+ * only that its holder did not come back. */
+static void
+log_forgotten(const struct pn_flight *f, bool lost)
+{
+	char text[128];
+
+	(void)snprintf(text, sizeof(text), "the upstream answered %d, %s",
+	    f->settlement.status,
+	    lost ? "but the lease was lost"
+		 : "which could not be stored: for the key's next request it is"
+		   " not known");
+	pn_flight_log(f, PN_LOG_ERR, text);
+}
+
 /* What is not stored must not be told; what sets the key free may be told even
  * if it is not known to be free. */
 static void
@@ -114,10 +130,7 @@ settled(struct pn_settlement *settlement)
 		pn_flight_remember(f);
 	}
 	if (completes && f->problem != PN_PROBLEM_NONE)
-		pn_flight_log(f, PN_LOG_ERR,
-		    settlement->settled == PN_SETTLED_LOST
-			? "the upstream's answer came after the lease was lost"
-			: "the upstream's answer could not be stored");
+		log_forgotten(f, settlement->settled == PN_SETTLED_LOST);
 	pn_flight_end(f, &after);
 	pn_guard_unlock(guard);
 	pn_after_do(&after);

@@ -202,6 +202,8 @@ class Short(DatabaseCase):
                    "its lease is over")
         self.back()
         self.assertEqual(self.state(retry), "PROCESSING")
+        self.assertRegex(self.daemon.log(), retry + '.*the upstream answered 201,'
+                         " which could not be stored: for the key's next")
         first = self.made(self.ask(retry, "retry"))
         self.replayed(self.ask(retry, "retry"), first)
         self.assertEqual(self.attempts(retry), [1, 2])
