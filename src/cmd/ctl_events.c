@@ -76,21 +76,6 @@ cell_text(struct pn_buf *cell)
 	return pn_buf_failed(cell) ? PN_STR("?") : pn_buf_str(cell);
 }
 
-/* What the event is about in money: its amount, or the sum that a refund
- * brought it to where the provider tells only that. */
-static void
-add_amount(struct pn_buf *cell, const struct pn_event *event)
-{
-	if (event->amount.present) {
-		ctl_add_money(cell, event->amount.minor, event->currency);
-	} else if (event->refund.present &&
-		   event->refund.refunded_total.present) {
-		pn_buf_add_text(cell, "total ");
-		ctl_add_money(
-		    cell, event->refund.refunded_total.minor, event->currency);
-	}
-}
-
 static int
 add_cells(struct ctl_table *table, const struct pn_event_row *row)
 {
@@ -108,7 +93,7 @@ add_cells(struct ctl_table *table, const struct pn_event_row *row)
 	r = r < 0 ? r : ctl_table_cell(table, e->tenant);
 	r = r < 0 ? r : ctl_table_cell(table, e->out_trade_no);
 	pn_buf_reset(&cell);
-	add_amount(&cell, e);
+	ctl_add_amount(&cell, "", e);
 	r = r < 0 ? r : ctl_table_cell(table, cell_text(&cell));
 	return r < 0 ? r : ctl_table_cell(table, e->key);
 }

@@ -65,10 +65,7 @@ add_event(struct pn_buf *out, const struct pn_event_row *row)
 	ctl_add_clean(out, event->type);
 	pn_buf_add_char(out, CELL_END);
 	pn_buf_printf(out, "event %" PRId64, row->seq);
-	if (event->amount.present) {
-		pn_buf_add_text(out, ", ");
-		ctl_add_money(out, event->amount.minor, event->currency);
-	}
+	ctl_add_amount(out, ", ", event);
 	add_part(out, pn_str_from(id));
 }
 

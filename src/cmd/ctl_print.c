@@ -180,6 +180,21 @@ ctl_add_money(struct pn_buf *out, int64_t minor, struct pn_str currency)
 }
 
 void
+ctl_add_amount(
+    struct pn_buf *out, const char *before, const struct pn_event *event)
+{
+	struct pn_amount amount = event->amount;
+	bool total = !amount.present && event->refund.present;
+
+	if (total)
+		amount = event->refund.refunded_total;
+	if (!amount.present)
+		return;
+	pn_buf_printf(out, "%s%s", before, total ? "total " : "");
+	ctl_add_money(out, amount.minor, event->currency);
+}
+
+void
 ctl_add_time(struct pn_buf *out, int64_t us)
 {
 	char text[PN_MOMENT_TEXT_BYTES];

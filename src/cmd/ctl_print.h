@@ -43,6 +43,11 @@ void ctl_add_clean(struct pn_buf *out, struct pn_str text);
 void ctl_add_grouped(struct pn_buf *out, int64_t value);
 /* "88.88 CNY", by the currency's number of decimals. */
 void ctl_add_money(struct pn_buf *out, int64_t minor, struct pn_str currency);
+/* What the event is about in money: its amount, or the sum that a refund brought
+ * it to where the provider tells only that. If it is about any, it stands behind
+ * `before`. */
+void ctl_add_amount(
+    struct pn_buf *out, const char *before, const struct pn_event *event);
 /* 2026-03-01T02:00:05Z, or "" for PN_MOMENT_NONE */
 void ctl_add_time(struct pn_buf *out, int64_t us);
 /* The same of a whole JSON text, in which control characters below U+0020 are

@@ -278,6 +278,9 @@ test_handoff__9_an_order_is_one_timeline() {
         and .[-1].what == "delivery"'
     ctl order show T1 --tenant nobody; exits 1; complains 'order "T1"'
     ctl order show; exits 2; complains 'needs OUT_TRADE_NO'
+    # Alipay tells of a refund what it brought the order to
+    run "$ctl" trigger -c "$conf" --account alipay/shop1 --out-trade-no T2 --refund-amount 100 refund.succeeded; exits 0
+    ctl order show T2; exits 0; says ' event +alipay/shop1 +refund.succeeded +event [0-9]+, total 1\.00 CNY, evt_'
 }
 
 # More rows than one block of a table, and the note that there are more.
