@@ -41,19 +41,24 @@ static const struct pn_header page_headers[] = {
 	{ { "Allow", 5 }, { "POST", 4 } }, /* only of a 405 */
 };
 
+/* clang-format off */
+#define PAGE(code, count, text) \
+	{ .status = (code), .headers = page_headers, .header_count = (count), \
+	  .body = { (text), sizeof(text) - 1 } }
+/* clang-format on */
+
 static const struct refusal_row {
 	enum pn_ingest_refusal why; /* for the receipt */
 	struct pn_answer page;      /* status 0: the pipeline's reply */
 } refusal_rows[PN_REFUSED_COUNT] = {
-	[PN_REFUSED_PATH] = { .page = { 404, page_headers, 1,
-				  { "not found", 9 } } },
+	[PN_REFUSED_PATH] = { .page = PAGE(404, 1, "not found") },
 	[PN_REFUSED_ADDRESS] = { .why = PN_REFUSE_ADDRESS },
 	[PN_REFUSED_METHOD] = { PN_REFUSE_METHOD,
-	    { 405, page_headers, 2, { "method not allowed", 18 } } },
+	    PAGE(405, 2, "method not allowed") },
 	[PN_REFUSED_BODY] = { PN_REFUSE_BODY_OVER_LIMIT,
-	    { 413, page_headers, 1, { "body too large", 14 } } },
+	    PAGE(413, 1, "body too large") },
 	[PN_REFUSED_HEADERS] = { PN_REFUSE_HEADERS,
-	    { 431, page_headers, 1, { "too many headers", 16 } } },
+	    PAGE(431, 1, "too many headers") },
 	[PN_REFUSED_LENGTH] = { .why = PN_REFUSE_LENGTH_AMBIGUOUS },
 	[PN_REFUSED_STOPPING] = { .why = PN_REFUSE_QUEUE_FULL },
 };
