@@ -287,7 +287,8 @@ class Replay(Case):
 
 class SlowReaders(Case):
     routes = {"charges": "max_response = 8m"}
-    server = "request_timeout = 500ms"
+    # To store 8 MB may take a slow machine seconds.
+    server = "request_timeout = 500ms\ncommit_timeout = 20s"
 
     def test_gateway__a_long_answer_may_be_read_slowly(self):
         """Whoever is behind a thin line would never see the end of it, in no
