@@ -240,27 +240,20 @@ class Bench(handoff.Handoff, guard.Guard):
     def lone(self):
         """Beside its two halves: a request that needs no database, and a row that
         needs nothing else."""
-        got = {"good": [], "forged": [], "awake": []}
+        got = {"good": [], "forged": []}
         least = []
         for _ in range(self.a.runs):
             for name, more in (("good", ()), ("forged", ("--bad", "1"))):
-                path = self.requests.get(f"lone-{name}", LONE_REQUESTS, *more)
                 least.append(self.least(1, 3)[0])
-                got[name].append(self.run_lone(path))
-            path = self.requests.get("lone-good", LONE_REQUESTS)
-            with measure.Awake():
-                got["awake"].append(self.run_lone(path))
+                path = self.requests.get(f"lone-{name}", LONE_REQUESTS, *more)
+                with self.daemon() as server:
+                    got[name].append(measure.load(
+                        self.load_program, path, server.port, connections=1,
+                        seconds=3, warmup=200)["p50_ms"])
         self.at_most("a lone request, p50", self.median(got["good"]), 0.5, "ms")
-        self.fact("a lone request while the processors are kept awake, p50",
-                  f"{self.median(got['awake']):.2f} ms")
         self.fact("a lone forged request, p50",
                   f"{self.median(got['forged']):.2f} ms")
         self.fact("a lone INSERT of one number, p50", f"{self.median(least):.2f} ms")
-
-    def run_lone(self, path):
-        with self.daemon() as server:
-            return measure.load(self.load_program, path, server.port,
-                                connections=1, seconds=3, warmup=200)["p50_ms"]
 
     def memory(self):
         request = measure.first_request(self.good())

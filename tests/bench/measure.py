@@ -210,24 +210,6 @@ def idle_connections(port, request, count):
     return held
 
 
-class Awake:
-    """Keeps the processors from going to sleep, with what runs only when nothing
-    else wants to. A virtual one may take 0.1 ms to wake up, and a lone request
-    wakes one at each step."""
-
-    def __enter__(self):
-        self.spinning = [
-            subprocess.Popen(["chrt", "--idle", "0", sys.executable, "-c",
-                              "while True: pass"])
-            for _ in range(os.cpu_count())]
-        return self
-
-    def __exit__(self, *_):
-        for process in self.spinning:
-            process.kill()
-            process.wait()
-
-
 class Crowd:
     """4000 idle and 1000 slow clients, as of tests/lib/crowd.py."""
 
