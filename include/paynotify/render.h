@@ -55,9 +55,9 @@ void pn_render_guard_key_end(struct pn_buf *out, const struct pn_buf *actions);
 struct pn_str pn_guard_key_body_head(const struct pn_guard_key *key);
 
 /* Where the events that are called which (id, key or seq; a key may be one of
- * several tenants: of this, or NULL) stand: each as an object of the event's names with the lists
- * "deliveries", "attempts" and "actions". A return != 0 of object ends it and is
- * returned. 1: there is no such event. < 0: as the queries say. */
+ * several tenants: of this, or NULL) stand: each as an object of the event's names
+ * with the lists "deliveries", "attempts" and "actions". A return != 0 of object
+ * ends it and is returned. 1: there is no such event. < 0: as the queries say. */
 typedef int (*pn_render_fn)(struct pn_str json, void *payload);
 int pn_render_handoff(struct pn_query *query, const char *which,
     const char *tenant, pn_render_fn object, void *payload,
