@@ -9,7 +9,7 @@ CROWD = 2000
 
 
 class Progress(Case):
-    server = "max_connections = 5000"
+    server = "max_connections = 5000\ncommit_timeout = 20s"
     routes = {
         "charges": "wait = 50s",
         "now": "wait = 0s",
@@ -127,6 +127,7 @@ class Progress(Case):
 
 
 class AcrossDaemons(Case):
+    server = "commit_timeout = 20s"
     routes = {"charges": "wait = 50s\nlease = 5m", "now": "wait = 0s"}
 
     @classmethod

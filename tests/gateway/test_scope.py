@@ -20,7 +20,7 @@ class Tenants(Case):
 
     @classmethod
     def start(cls, **more):
-        daemon = Daemon(cls.conf_text(), cls.server, **more)
+        daemon = Daemon(cls.conf_text(), cls.server_text(), **more)
         daemon.write("api_keys", "# keys of the shops\n\n" + "".join(
             f"{hashlib.sha256(k.encode()).hexdigest()} {t}\n"
             for k, t in API_KEYS.items()))

@@ -35,6 +35,7 @@ test_private_key = wechat.key
   return `[server]
 listen = 127.0.0.1:${port}
 threads = 2
+commit_timeout = 20s
 [database]
 dsn = ${process.env.PN_DSN}
 [alipay shop1]

@@ -21,7 +21,7 @@ pg_start || exit 1
 make_keys
 port=$(pn_free_port)
 conf=$work/c.conf
-make_conf "$conf" '[server]' "listen = 127.0.0.1:$port" '[database]' "dsn = $PN_DSN"
+make_conf "$conf" '[server]' "listen = 127.0.0.1:$port" 'commit_timeout = 20s' '[database]' "dsn = $PN_DSN"
 
 ctl() { run "$ctl" "$1" "$2" -c "$conf" "${@:3}"; }
 sql() { psql -qXAt -v ON_ERROR_STOP=1 -c "$1" || wrong "SQL failed: $1"; }

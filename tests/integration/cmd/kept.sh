@@ -20,7 +20,7 @@ pg_start || exit 1
 make_keys
 port=$(pn_free_port)
 conf=$work/c.conf
-make_conf "$conf" '[server]' "listen = 127.0.0.1:$port" '[database]' "dsn = $PN_DSN"
+make_conf "$conf" '[server]' "listen = 127.0.0.1:$port" 'commit_timeout = 20s' '[database]' "dsn = $PN_DSN"
 
 answers() { (exec 3<>"/dev/tcp/127.0.0.1/$port") 2>/dev/null; }
 start_daemon() {

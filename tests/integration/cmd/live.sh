@@ -21,6 +21,7 @@ make_keys
 port=$(pn_free_port)
 conf=$work/c.conf
 make_conf "$conf" '[server]' "listen = 127.0.0.1:$port" "listen = unix:$work/sock" \
+    'commit_timeout = 20s' \
     '[database]' "dsn = $PN_DSN password=geheim"
 
 wait_for() { # command...: until it succeeds, 20 s at most
