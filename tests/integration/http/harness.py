@@ -279,7 +279,7 @@ class Case(unittest.TestCase):
     @classmethod
     def start(cls, server="", dsn=None, admin=""):
         if "commit_timeout" not in server: # nothing here is about that
-            server += "\ncommit_timeout = 20s"
+            server = f"commit_timeout = 20s\n{server}"
         cls.daemons.append(Daemon(cls.folder, server, dsn, cls.accounts, admin))
         return cls.daemons[-1]
 

@@ -106,12 +106,13 @@ class Start(Case):
         with open(self.daemon.conf) as f:
             good = f.read()
         path = f"{self.folder}/bad.conf"
-        for old, new, line in (("[admin]", "colour = red\n[admin]", 5),
-                               ("unix:" + self.daemon.folder + "/admin.sock",
-                                "0.0.0.0:8601", 6),
-                               ("apiv3.txt", "nothing.txt", 17)):
+        for old, new in (("[admin]", "colour = red\n[admin]"),
+                         ("unix:" + self.daemon.folder + "/admin.sock",
+                          "0.0.0.0:8601"),
+                         ("apiv3.txt", "nothing.txt")):
             with open(path, "w") as f:
                 f.write(good.replace(old, new, 1))
+            line = good[:good.index(old)].count("\n") + 1
             os.chmod(path, 0o600)
             for more in ([], ["--check"]):
                 r = self.run_daemon("-c", path, *more)
