@@ -22,12 +22,21 @@
  *
  *   1. handle submits without having suspended.
  *   2. If the phase is DECIDED when the submission returns, it replies at once.
- *   3. Else it suspends the connection and then tries SUBMITTED -> SUSPENDED. If
- *      that fails, done() came in between and did not resume (it saw SUBMITTED):
- *      handle resumes what it has just suspended.
+ *   3. Else it returns without either, and libmicrohttpd calls it again in its
+ *      next turn, which does not wait. Only then it suspends the connection,
+ *      and tries SUBMITTED -> SUSPENDED. If that fails, done() came in between
+ *      and did not resume (it saw SUBMITTED): handle resumes what it has just
+ *      suspended.
  *   4. done() sets DECIDED by an exchange; only if it finds SUSPENDED it
  *      resumes. The connection is suspended by then for certain, because handle
  *      publishes the phase after the suspension.
+ *
+ * The turn between submission and suspension is for clients that have closed
+ * their half: a connection that is suspended while libmicrohttpd wants to read
+ * is read when it is resumed, before it is handled, and an end that is found
+ * there ends it without a reply. After a turn with the whole request it does not
+ * want to. Should the connection break in that turn, done() finds SUBMITTED and
+ * leaves it alone.
  *
  * So each suspension is resumed exactly once, by exactly one side. A reply is
  * always queued by the connection's own thread, in handle, never by done():
@@ -403,7 +412,6 @@ static enum MHD_Result
 submit(struct pn_exchange *x)
 {
 	struct pn_server *server = x->server;
-	int expected = PHASE_SUBMITTED;
 
 	x->call.request.body =
 	    (struct pn_str){ x->body == NULL ? "" : x->body, x->body_len };
@@ -422,6 +430,15 @@ submit(struct pn_exchange *x)
 	if (atomic_load_explicit(&x->phase, memory_order_acquire) ==
 	    PHASE_DECIDED)
 		return reply(x, false);
+	return MHD_YES;
+}
+
+/* Until done(). */
+static enum MHD_Result
+suspend(struct pn_exchange *x)
+{
+	int expected = PHASE_SUBMITTED;
+
 	MHD_suspend_connection(x->connection);
 	if (!atomic_compare_exchange_strong_explicit(&x->phase, &expected,
 		PHASE_SUSPENDED, memory_order_acq_rel, memory_order_acquire)) {
@@ -464,6 +481,7 @@ pn_exchange_handle(void *cls, struct MHD_Connection *connection,
 		r = take_body(x, upload, *upload_len);
 		*upload_len = 0;
 		return r;
+	case PHASE_SUBMITTED: return suspend(x);
 	case PHASE_DECIDED: return reply(x, false);
 	default:
 		/* A suspended connection is not handled. */

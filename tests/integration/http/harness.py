@@ -2,6 +2,7 @@
 daemon under test, and its database (tests/lib/pg.sh has started the server).
 """
 import base64
+import contextlib
 import itertools
 import json
 import os
@@ -297,6 +298,21 @@ class Case(unittest.TestCase):
 def events_of(trade, database=None):
     return psql("SELECT type, key, amount FROM paynotify.events WHERE out_trade_no"
                 f" = '{trade}' ORDER BY seq", database)
+
+
+@contextlib.contextmanager
+def held_claims():
+    """No notification can be stored within it."""
+    with subprocess.Popen(["psql", "-qXAt"], stdin=subprocess.PIPE,
+                          stdout=subprocess.PIPE, text=True) as holder:
+        holder.stdin.write("BEGIN; LOCK TABLE paynotify.idempotency_keys IN ACCESS"
+                           " EXCLUSIVE MODE; SELECT 'locked';\n")
+        holder.stdin.flush()
+        assert holder.stdout.readline().strip() == "locked"
+        try:
+            yield
+        finally:
+            holder.communicate("ROLLBACK;\n")
 
 
 def postgres_pids():

@@ -4,8 +4,8 @@ import re
 import signal
 import subprocess
 
-from harness import (BUILD, Case, Client, eventually, events_of, postgres_signal, psql,
-                     raw)
+from harness import (BUILD, Case, Client, eventually, events_of, held_claims,
+                     postgres_signal, psql, raw)
 
 ALIPAY = "/notify/alipay/shop1"
 
@@ -17,19 +17,12 @@ class Stop(Case):
         requests = [raw(ALIPAY, *self.signer.alipay(f"ST{i}")) for i in range(24)]
         clients = [daemon.connect() for _ in requests]
         idle = daemon.connect()
-        # A lock holds every claim back until the stop has begun.
-        holder = subprocess.Popen(
-            ["psql", "-qXAt"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
-        holder.stdin.write("BEGIN; LOCK TABLE paynotify.idempotency_keys IN ACCESS"
-                           " EXCLUSIVE MODE; SELECT 'locked';\n")
-        holder.stdin.flush()
-        self.assertEqual(holder.stdout.readline().strip(), "locked")
-        for client, request in zip(clients, requests):
-            client.send(request)
-        eventually(lambda: daemon.metric("paynotify_verify_seconds_count") >= 24,
-                   "all taken")
-        daemon.begin_to_stop()
-        holder.communicate("ROLLBACK;\n")
+        with held_claims(): # until the stop has begun
+            for client, request in zip(clients, requests):
+                client.send(request)
+            eventually(lambda: daemon.metric("paynotify_verify_seconds_count") >= 24,
+                       "all taken")
+            daemon.begin_to_stop()
         for client in clients:
             reply = self.expect(client.read(), 200, b"success")
             self.assertEqual(reply.headers.get("Connection"), "close")

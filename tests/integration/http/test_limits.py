@@ -3,7 +3,7 @@ import socket
 import threading
 import time
 
-from harness import Case, eventually, events_of, psql, raw
+from harness import Case, eventually, events_of, held_claims, psql, raw
 
 ALIPAY, WECHAT = "/notify/alipay/shop1", "/notify/wechat/shop1"
 
@@ -100,6 +100,29 @@ class Gone(Case):
                 self.expect(c.read(), 200, b"success")
         eventually(lambda: self.daemon.metric("paynotify_connections") == 0,
                    "the places are free")
+
+    def test_http__who_closes_its_half_and_is_not_alone_is_answered(self):
+        """The oldest connection of a thread is, and of all others an end is read
+        before the answer is sent, which it then never is."""
+        daemon = self.start(self.server + "\nthreads = 1").ready()
+
+        def submitted():
+            return daemon.metric("paynotify_verify_seconds_count")
+
+        with daemon.connect() as older:
+            self.expect(older.ask(raw("/x", {}, b"")), 404)
+            for early in (True, False):
+                with daemon.connect() as c:
+                    with held_claims():
+                        before = submitted()
+                        c.send(raw(ALIPAY, *self.signer.alipay()))
+                        if early:
+                            c.socket.shutdown(socket.SHUT_WR)
+                        eventually(lambda: submitted() > before, "it waits")
+                        if not early:
+                            c.socket.shutdown(socket.SHUT_WR)
+                    self.expect(c.read(), 200, b"success")
+            self.expect(older.ask(raw("/x", {}, b"")), 404)
 
 
 class Connections(Case):
