@@ -68,19 +68,31 @@ pn_conn_close(struct pn_conn *conn)
 	count(conn, false);
 }
 
-/* The text of the server or of libpq, on one line. */
+/* The text of the server or of libpq on one line; its own lines, which may begin
+ * with a tab, are parted by semicolons. */
 static int
 fault(struct pn_error *error, int r, const char *text)
 {
 	char line[PN_ERROR_TEXT_BYTES_MAX];
-	size_t i;
+	size_t len = 0, gap, part;
 
-	(void)snprintf(line, sizeof(line), "%s", text);
-	for (i = 0; line[i] != '\0'; i++)
-		if (line[i] == '\n')
-			line[i] = ' ';
-	while (i > 0 && line[i - 1] == ' ')
-		line[--i] = '\0';
+	while (len < sizeof(line) - 3) { /* a gap, and the end */
+		gap = strspn(text, " \t\r\n");
+		part = strcspn(text + gap, " \t\r\n");
+		if (part == 0)
+			break;
+		if (len > 0 && memchr(text, '\n', gap) != NULL)
+			line[len++] = ';';
+		if (len > 0)
+			line[len++] = ' ';
+		text += gap;
+		if (part > sizeof(line) - 1 - len)
+			part = sizeof(line) - 1 - len;
+		memcpy(line + len, text, part);
+		len += part;
+		text += part;
+	}
+	line[len] = '\0';
 	return pn_error_set(error, r, "%s", line);
 }
 

@@ -115,7 +115,7 @@ test_cmd__every_command_has_the_same_exit_codes() {
         case $c in 'config check' | verify | trigger | replay | support-bundle | 'tenants list') continue ;; esac
         # shellcheck disable=SC2086
         run "$ctl" $c -c "$work/away.conf" "${args[@]}"; exits 1; same "$out" ''
-        complains 'database host=/nothing: could not connect.*start PostgreSQL or mend'
+        complains 'database host=/nothing: could not connect.*; Is the server running.*start PostgreSQL or mend'
     done < <(commands)
     same "$n" "$(commands | wc -l)"
 }
