@@ -74,23 +74,18 @@ static int
 fault(struct pn_error *error, int r, const char *text)
 {
 	char line[PN_ERROR_TEXT_BYTES_MAX];
-	size_t len = 0, gap, part;
+	size_t len = 0;
 
-	while (len < sizeof(line) - 3) { /* a gap, and the end */
-		gap = strspn(text, " \t\r\n");
-		part = strcspn(text + gap, " \t\r\n");
-		if (part == 0)
+	for (; *text != '\0' && len < sizeof(line) - 2; text++) {
+		if (*text != '\n') {
+			line[len++] = *text;
+			continue;
+		}
+		text += strspn(text, " \t\r\n") - 1;
+		if (text[1] == '\0')
 			break;
-		if (len > 0 && memchr(text, '\n', gap) != NULL)
-			line[len++] = ';';
-		if (len > 0)
-			line[len++] = ' ';
-		text += gap;
-		if (part > sizeof(line) - 1 - len)
-			part = sizeof(line) - 1 - len;
-		memcpy(line + len, text, part);
-		len += part;
-		text += part;
+		line[len++] = ';';
+		line[len++] = ' ';
 	}
 	line[len] = '\0';
 	return pn_error_set(error, r, "%s", line);
