@@ -2,27 +2,10 @@
 whether the daemon is alive, or holds up its end.
 """
 import re
-import subprocess
 import threading
 
-from harness import eventually, psql
+from harness import eventually, locked, psql
 from support import AdminCase, environment_dsn, request
-
-
-class Locked:
-    """A session that holds the events' table until it is closed."""
-
-    def __enter__(self):
-        self.process = subprocess.Popen(["psql", "-qXAt"], stdin=subprocess.PIPE,
-                                        stdout=subprocess.PIPE, text=True)
-        self.process.stdin.write("BEGIN; LOCK TABLE paynotify.event_log IN ACCESS"
-                                 " EXCLUSIVE MODE; SELECT 'locked';\n")
-        self.process.stdin.flush()
-        assert self.process.stdout.readline() == "locked\n"
-        return self
-
-    def __exit__(self, *_):
-        self.process.communicate("ROLLBACK;\n")
 
 
 def waiting():
@@ -47,7 +30,7 @@ class Faults(AdminCase):
     def test_faults__a_query_that_hangs_hides_nothing(self):
         """Else one long query would make the daemon look dead; and enough of them
         would make it so."""
-        with Locked():
+        with locked("event_log"):
             threads, replies = self.background(40)
             eventually(lambda: waiting() == 2, "both workers wait")
             self.expect(self.ask("GET", "/healthz"), 200, b"ok")
@@ -70,7 +53,7 @@ class Faults(AdminCase):
         """Else a restart would take as long as the slowest query."""
         self.use(self.start().ready())
         try:
-            with Locked():
+            with locked("event_log"):
                 threads, replies = self.background(4)
                 eventually(lambda: waiting() == 2, "both workers wait")
                 self.assertEqual(self.daemon.stop(), 0)

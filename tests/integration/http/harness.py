@@ -301,12 +301,12 @@ def events_of(trade, database=None):
 
 
 @contextlib.contextmanager
-def held_claims():
-    """No notification can be stored within it."""
+def locked(table):
+    """Nobody reads or writes the table of the schema paynotify within it."""
     with subprocess.Popen(["psql", "-qXAt"], stdin=subprocess.PIPE,
                           stdout=subprocess.PIPE, text=True) as holder:
-        holder.stdin.write("BEGIN; LOCK TABLE paynotify.idempotency_keys IN ACCESS"
-                           " EXCLUSIVE MODE; SELECT 'locked';\n")
+        holder.stdin.write(f"BEGIN; LOCK TABLE paynotify.{table} IN ACCESS EXCLUSIVE"
+                           " MODE; SELECT 'locked';\n")
         holder.stdin.flush()
         assert holder.stdout.readline().strip() == "locked"
         try:

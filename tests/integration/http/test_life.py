@@ -4,7 +4,7 @@ import re
 import signal
 import subprocess
 
-from harness import (BUILD, Case, Client, eventually, events_of, held_claims,
+from harness import (BUILD, Case, Client, eventually, events_of, locked,
                      postgres_signal, psql, raw)
 
 ALIPAY = "/notify/alipay/shop1"
@@ -17,7 +17,7 @@ class Stop(Case):
         requests = [raw(ALIPAY, *self.signer.alipay(f"ST{i}")) for i in range(24)]
         clients = [daemon.connect() for _ in requests]
         idle = daemon.connect()
-        with held_claims(): # until the stop has begun
+        with locked("idempotency_keys"): # until the stop has begun
             for client, request in zip(clients, requests):
                 client.send(request)
             eventually(lambda: daemon.metric("paynotify_verify_seconds_count") >= 24,

@@ -3,7 +3,7 @@ import socket
 import threading
 import time
 
-from harness import Case, eventually, events_of, held_claims, psql, raw
+from harness import Case, eventually, events_of, locked, psql, raw
 
 ALIPAY, WECHAT = "/notify/alipay/shop1", "/notify/wechat/shop1"
 
@@ -113,7 +113,7 @@ class Gone(Case):
             self.expect(older.ask(raw("/x", {}, b"")), 404)
             for early in (True, False):
                 with daemon.connect() as c:
-                    with held_claims():
+                    with locked("idempotency_keys"):
                         before = submitted()
                         c.send(raw(ALIPAY, *self.signer.alipay()))
                         if early:
